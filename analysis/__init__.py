@@ -1,0 +1,1 @@
+"""From the trial table to figures: this package knows tables only."""

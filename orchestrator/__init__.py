@@ -1,0 +1,1 @@
+"""From a study file to a trial table: this package knows trials."""
