@@ -1,105 +1,235 @@
-"""The trial table: its columns, and its atomic Parquet parts. The only door to Parquet."""
+"""The trial table on disk: atomic Parquet parts, one writer, any reader. The only door to Parquet.
+
+A part holds rows of two sorts. A *plan* row (status pending) says that a study wants a network,
+and why; it is written before the network trains. A *result* row says what training it gave. Rows
+of one network share its trial id; of several results the newest counts.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import json
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
-TABLE_VERSION = 1
+from orchestrator.columns import COLUMNS, SCHEMA, TABLE_VERSION, Column, named
 
-STATUSES = ("ok", "diverged", "failed", "pending")
+__all__ = ["COLUMNS", "SCHEMA", "Column", "Store", "StoreError", "named", "trials"]
+
+PARTS = 64
+"""Parts in a folder above which a starting run merges them into one."""
+
+SLOT = ("phase", "campaign", "round", "point", "label", "dataset", "depth", "width", "activation",
+        "residual", "init_seed", "feedback_seed")  # fmt: skip
+"""What a plan row is for; one planned before its rate was known gives way to one with a rate."""
+
+ANSWER = ("status", "validation_loss", "validation_accuracy", "initial_loss", "chance_accuracy")
+"""What a campaign needs to know of a finished network."""
 
 
-@dataclass(frozen=True)
-class Column:
-    """One column of the trial table.
+class StoreError(RuntimeError):
+    """A run folder that cannot be read or written; the message is one line for the user."""
 
-    `kind` says what the column is for: `coordinate` (what the network is: part of the trial's
-    identity), `result` (what training it gave: equal however it was trained), `provenance` (how,
-    where and when: free to differ), or `plan` (why a study wants it).
+
+def table_of(rows: Sequence[Mapping[str, Any]]) -> pa.Table:
+    """Rows as a table with every column; what a row leaves out is null."""
+    return pa.table({f.name: pa.array([row.get(f.name) for row in rows], f.type) for f in SCHEMA},
+                    schema=SCHEMA)  # fmt: skip
+
+
+def to_blob(table: pa.Table) -> bytes:
+    """A table as bytes (Arrow's stream format), as packs come back from workers."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    return bytes(sink.getvalue())
+
+
+def from_blob(blob: bytes) -> pa.Table:
+    """The table in such bytes."""
+    with pa.ipc.open_stream(blob) as reader:
+        return reader.read_all()
+
+
+def durable(path: Path, write: Any) -> None:
+    """Write a file aside, flush it to the disk, and rename it: it is whole or not there."""
+    aside = path.with_name(f".{path.name}.tmp")
+    with aside.open("wb") as file:
+        write(file)
+        file.flush()
+        os.fsync(file.fileno())
+    aside.replace(path)
+    folder = os.open(path.parent, os.O_RDONLY)
+    os.fsync(folder)
+    os.close(folder)
+
+
+def read_parts(folder: Path) -> list[tuple[Path, pa.Table]]:
+    """Every readable part of a run's table, oldest first; an unreadable one is named and skipped."""
+    parts = []
+    for path in sorted((folder / "trials").glob("part-*.parquet")):
+        try:
+            parts.append((path, _checked(pq.read_table(path))))
+        except (pa.ArrowException, OSError, ValueError) as error:
+            reason = str(error).partition("\n")[0]
+            sys.stderr.write(f"rulesweep: {path} is left out, it cannot be read: {reason}\n")
+    return parts
+
+
+def _checked(table: pa.Table) -> pa.Table:
+    version = (table.schema.metadata or {}).get(b"rulesweep.table", b"none").decode()
+    if version != str(TABLE_VERSION):
+        raise ValueError(f"table version {version}, this rulesweep reads {TABLE_VERSION}")
+    return table.select(SCHEMA.names).cast(SCHEMA)
+
+
+def _merged(parts: Sequence[tuple[Path, pa.Table]]) -> pa.Table:
+    tables = [table for _, table in parts]
+    return pa.concat_tables(tables) if tables else SCHEMA.empty_table()
+
+
+def newest(table: pa.Table) -> dict[str, int]:
+    """The row of the newest result of every trial id."""
+    ids, statuses = table["trial"].to_pylist(), table["status"].to_pylist()
+    return {i: row for row, (i, status) in enumerate(zip(ids, statuses, strict=True))
+            if status != "pending"}  # fmt: skip
+
+
+def planned(table: pa.Table, study_id: str) -> list[int]:
+    """The plan rows of a study, one a slot, in the order of planning.
+
+    A row planned before its rate was known gives way to the row that names the trial.
     """
+    wanted = [row for row, (status, study) in enumerate(zip(
+        table["status"].to_pylist(), table["study_id"].to_pylist(), strict=True))
+        if status == "pending" and study == study_id]  # fmt: skip
+    slots = zip(*(table[name].to_pylist() for name in SLOT), strict=True)
+    keys, trials_of, chosen = list(slots), table["trial"].to_pylist(), {}
+    for row in wanted:
+        if keys[row] not in chosen or trials_of[row] is not None:
+            chosen[keys[row]] = row
+    return list(chosen.values())
 
-    name: str
-    dtype: pa.DataType
-    kind: str
-    meaning: str
-    unit: str = ""
+
+def trials(run: str | Path) -> pa.Table:
+    """The trial table of a run folder: one row a network that its current study wants.
+
+    Networks that are planned but not trained have status pending and null results. Neither
+    torch nor the study's code is needed.
+
+    Raises:
+        StoreError: no run folder.
+    """
+    folder = Path(run)
+    table = _merged(read_parts(folder))
+    rows = planned(table, str(current(folder)["study_id"]))
+    results = newest(table)
+    ids = table["trial"].to_pylist()
+    found = pa.array([results.get(ids[row]) for row in rows], pa.int64())
+    plan, result = table.take(pa.array(rows, pa.int64())), table.take(found)
+    columns = {name: plan[name] for name in named("coordinate", "plan")}
+    columns |= {name: result[name] for name in named("result", "provenance")}
+    columns["status"] = columns["status"].fill_null("pending")
+    return pa.table([columns[name] for name in SCHEMA.names], schema=SCHEMA)
 
 
-_TEXT, _INT, _FLOAT, _FLAG = pa.string(), pa.int64(), pa.float64(), pa.bool_()
-_LIST = pa.list_(_FLOAT)
+def every_result(run: str | Path) -> pa.Table:
+    """The newest result of every trial in the folder, whatever study wanted it."""
+    table = _merged(read_parts(Path(run)))
+    return table.take(pa.array(list(newest(table).values()), pa.int64()))
 
-COLUMNS: tuple[Column, ...] = (
-    Column("trial", _TEXT, "coordinate", "id: a hash of all that changes the result"),
-    Column("study", _TEXT, "plan", "name of the study that wants the trial"),
-    Column("study_id", _TEXT, "plan", "hash of the resolved study that wants the trial"),
-    Column("campaign", _TEXT, "plan", "hash of the tuning campaign that wants the trial"),
-    Column("phase", _TEXT, "plan", "tune or evaluate"),
-    Column("round", _INT, "plan", "round of the search, from 0; null when evaluating"),
-    Column("point", _INT, "plan", "index of the point in its round, from 0"),
-    Column("label", _TEXT, "plan", "the rule's name in tables and figures"),
-    Column("lr_low", _FLOAT, "plan", "low end of the searched range; null: a fixed rate"),
-    Column("lr_high", _FLOAT, "plan", "high end of the searched range"),
-    Column("choose", _TEXT, "plan", "what chooses: validation_loss or validation_accuracy"),
-    Column("rule", _TEXT, "coordinate", "the learning rule"),
-    Column("options", _TEXT, "coordinate", "the rule's resolved options, canonical JSON"),
-    Column("dataset", _TEXT, "coordinate", "the data set"),
-    Column("depth", _INT, "coordinate", "hidden layers"),
-    Column("width", _INT, "coordinate", "units of a hidden layer"),
-    Column("activation", _TEXT, "coordinate", "tanh or relu"),
-    Column("residual", _FLAG, "coordinate", "skip connections from the second hidden layer on"),
-    Column("bias", _FLAG, "coordinate", "whether layers have biases"),
-    Column("init_seed", _INT, "coordinate", "seed of weights and batch order"),
-    Column("feedback_seed", _INT, "coordinate", "seed of feedback and noise; null: none drawn"),
-    Column("lr", _FLOAT, "coordinate", "learning rate"),
-    Column("hyperparameters", _TEXT, "coordinate", "all searched values, canonical JSON"),
-    Column("parameter_count", _INT, "coordinate", "weights and biases; feedback not counted"),
-    Column("steps", _INT, "coordinate", "updates"),
-    Column("batch_size", _INT, "coordinate", "examples an update", "examples"),
-    Column("momentum", _FLOAT, "coordinate", "momentum of the updates"),
-    Column("weight_decay", _FLOAT, "coordinate", "decoupled decay a step"),
-    Column("loss", _TEXT, "coordinate", "cross-entropy or squared"),
-    Column("dtype", _TEXT, "coordinate", "float32 or float64"),
-    Column("status", _TEXT, "result", "ok, diverged, failed or pending"),
-    Column("error", _TEXT, "result", "traceback of a failed trial"),
-    Column("diverged_step", _INT, "result", "updates before the loss left its bounds"),
-    Column("initial_loss", _FLOAT, "result", "loss before the first update, on the data that "
-           "chooses (validation if there is any, else training)"),
-    Column("train_loss", _FLOAT, "result", "at the end, on the training set"),
-    Column("train_accuracy", _FLOAT, "result", "at the end", "fraction"),
-    Column("validation_loss", _FLOAT, "result", "at the end; chooses the learning rate"),
-    Column("validation_accuracy", _FLOAT, "result", "at the end", "fraction"),
-    Column("test_loss", _FLOAT, "result", "at the end"),
-    Column("test_accuracy", _FLOAT, "result", "at the end", "fraction"),
-    Column("best_test_accuracy", _FLOAT, "result", "best over the recorded steps", "fraction"),
-    Column("best_step", _INT, "result", "recorded step of the best test accuracy"),
-    Column("chance_accuracy", _FLOAT, "result", "1 / classes; null for regression", "fraction"),
-    Column("alignment", _LIST, "result", "cosine of teaching signal and negative gradient at "
-           "the end, one value a hidden layer, input side first"),
-    Column("update_cosine", _LIST, "result", "cosine of the rule's and backprop's weight "
-           "updates, one value a hidden layer"),
-    Column("norm_ratio", _LIST, "result", "norm of the rule's signal over backprop's, one value "
-           "a hidden layer"),
-    Column("probe_accuracy", _LIST, "result", "ridge probe, one value a hidden layer", "fraction"),
-    Column("probe_accuracy_untrained", _LIST, "result", "the same before training", "fraction"),
-    Column("probe_accuracy_input", _FLOAT, "result", "ridge probe on the input", "fraction"),
-    Column("curve_step", pa.list_(_INT), "result", "recorded steps"),
-    Column("curve_train_loss", _LIST, "result", "one value a recorded step"),
-    Column("curve_validation_loss", _LIST, "result", "one value a recorded step"),
-    Column("curve_test_loss", _LIST, "result", "one value a recorded step"),
-    Column("curve_test_accuracy", _LIST, "result", "one value a recorded step", "fraction"),
-    Column("curve_alignment", pa.list_(_LIST), "result", "a list over recorded steps of lists "
-           "over hidden layers"),
-    Column("seconds", _FLOAT, "provenance", "the pack's training time over its networks", "s"),
-    Column("pack", _TEXT, "provenance", "hash of the pack it trained in"),
-    Column("pack_size", _INT, "provenance", "networks that trained together"),
-    Column("attempts", _INT, "provenance", "times a worker was given it"),
-    Column("device", _TEXT, "provenance", "cpu or the GPU's name"),
-    Column("host", _TEXT, "provenance", "machine"),
-    Column("bitwise", _FLAG, "provenance", "whether the machine keeps results bit for bit"),
-    Column("source", _TEXT, "provenance", "hash of the rule's source file"),
-    Column("versions", _TEXT, "provenance", "python, torch, numpy and rulesweep, JSON"),
-    Column("revision", _TEXT, "provenance", "git revision of the user's folder, + where dirty"),
-    Column("finished", _FLOAT, "provenance", "when its pack ended, Unix time", "s"),
-)  # fmt: skip
+
+def current(run: Path) -> dict[str, Any]:
+    """What `resolved.json` says of the folder's current study.
+
+    Raises:
+        StoreError: the folder holds no run, or that file is damaged.
+    """
+    path = run / "resolved.json"
+    try:
+        content = json.loads(path.read_text())
+        content["study_id"]
+    except FileNotFoundError:
+        raise StoreError(f"{run} is no run folder: there is no {path.name} in it") from None
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise StoreError(f"{path} cannot be read: {error}; run the study again") from None
+    return dict(content)
+
+
+class Store:
+    """A run's table as its one writer sees it: what is answered, what was asked, and appending."""
+
+    def __init__(self, folder: Path, *, compact: bool = False) -> None:
+        self.folder = folder
+        parts = read_parts(folder)
+        table = _merged(parts)
+        self._next = 1 + max((int(path.stem.split("-")[1]) for path, _ in parts), default=0)
+        self.answers = self._answers(table)
+        self.asked = _asked(table)
+        self._planned = _plan_keys(table.filter(pc.equal(table["status"], "pending")))
+        if compact and len(parts) > PARTS:
+            self._compact(table, [path for path, _ in parts])
+
+    def append(self, table: pa.Table) -> None:
+        """Put rows on the disk; when this returns they are there to stay."""
+        path = self.folder / "trials" / f"part-{self._next:08d}.parquet"
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            durable(path, lambda file: pq.write_table(table, file, compression="zstd"))
+        except OSError as error:
+            raise StoreError(f"the table cannot be written to {path.parent}: {error.strerror}; "
+                             "mend that and run again: nothing is lost") from error  # fmt: skip
+        self._next += 1
+
+    def plan(self, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Write down what a study wants, but for what it is known to want already."""
+        table = table_of(rows)
+        keys = [(row["study_id"], row.get("trial"), *(row.get(name) for name in SLOT)) for row in rows]
+        fresh = [place for place, key in enumerate(keys) if key not in self._planned]
+        if fresh:
+            self.append(table.take(pa.array(fresh, pa.int64())))
+            self._planned.update(keys)
+
+    def add(self, results: pa.Table) -> None:
+        """Write down what training gave, then know it."""
+        self.append(results)
+        self.answers |= self._answers(results)
+
+    @staticmethod
+    def _answers(table: pa.Table) -> dict[str, dict[str, Any]]:
+        rows = newest(table)
+        part = table.select(ANSWER).take(pa.array(list(rows.values()), pa.int64())).to_pylist()
+        return dict(zip(rows, part, strict=True))
+
+    def _compact(self, table: pa.Table, old: list[Path]) -> None:
+        rows = sorted({*newest(table).values(), *_plan_rows(table)})
+        self.append(table.take(pa.array(rows, pa.int64())))
+        for path in old:
+            path.unlink()
+
+
+def _plan_rows(table: pa.Table) -> list[int]:
+    return [row for row, status in enumerate(table["status"].to_pylist()) if status == "pending"]
+
+
+def _plan_keys(table: pa.Table) -> set[tuple[Any, ...]]:
+    columns = (table[name].to_pylist() for name in ("study_id", "trial", *SLOT))
+    return set(zip(*columns, strict=True))
+
+
+def _asked(table: pa.Table) -> dict[str, dict[int, list[dict[str, float]]]]:
+    """The points that each campaign asked in each round, in their order."""
+    names = ("campaign", "round", "point", "hyperparameters")
+    plan = table.take(pa.array(_plan_rows(table), pa.int64()))
+    found: dict[str, dict[int, dict[int, dict[str, float]]]] = {}
+    for campaign, round_, point, values in zip(*(plan[n].to_pylist() for n in names), strict=True):
+        if point is not None and values is not None:
+            found.setdefault(campaign, {}).setdefault(round_, {})[point] = json.loads(values)
+    return {campaign: {round_: [points[i] for i in sorted(points)] for round_, points in rounds.items()}
+            for campaign, rounds in found.items()}  # fmt: skip

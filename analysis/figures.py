@@ -1,0 +1,58 @@
+"""Every figure that a run's table allows, drawn and saved."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pandas as pd
+
+from analysis import accuracy_vs_depth, captions, depth_utility, learning_curves, lr_sensitivity
+from analysis.figure import save
+from analysis.style import looks, style
+from analysis.trials import load_trials, widths
+
+_FIGURES = {
+    "accuracy_vs_depth": accuracy_vs_depth,
+    "depth_utility": depth_utility,
+    "lr_sensitivity": lr_sensitivity,
+    "learning_curves": learning_curves,
+}
+
+
+def draw_all(run: str | Path, out: str | Path | None = None) -> list[Path]:
+    """Draw the run's figures into `out`, by default its folder `figures`; the paths written.
+
+    A figure is drawn where the table has something for it. An incomplete table is drawn as far
+    as it goes, and every caption says how much is missing.
+    """
+    folder = Path(run) / "figures" if out is None else Path(out)
+    return draw_frame(load_trials(run), folder)
+
+
+def draw_frame(df: pd.DataFrame, folder: Path) -> list[Path]:
+    """Draw the figures of a trial table that is already loaded; the paths written."""
+    df = df.assign(widths=widths(df))
+    of, note = looks(df["label"]), captions.pending(df)
+    written: list[Path] = []
+    for name, module in _FIGURES.items():
+        for suffix, part in _split(df, module.SPLIT):
+            with style():
+                plot = module.figure(part, of, note)
+                if plot:
+                    written += save(plot.figure, folder / f"{name}{suffix}", plot.data)
+    return written
+
+
+def _split(df: pd.DataFrame, by: list[str]) -> Iterator[tuple[str, pd.DataFrame]]:
+    """The parts that each have a figure, with the suffix of its name: the values that vary."""
+    swept = [name for name in by if len(df[name].unique()) > 1]
+    for key, part in df.groupby(by):
+        values = dict(zip(by, key, strict=True))
+        yield "".join(f"-{_word(name, values[name])}" for name in swept), part
+
+
+def _word(name: str, value: object) -> str:
+    if name == "residual":
+        return "residual" if value else "plain"
+    words = re.sub(r"[^A-Za-z0-9_.]+", "-", str(value)).strip("-.")
+    return f"width-{words}" if name == "widths" else words

@@ -1,0 +1,136 @@
+"""A run folder: its one driver at a time, and the files that say what ran, where and how."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import logging
+import os
+import platform
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from orchestrator.grid import Grid
+from orchestrator.spec import dump
+from orchestrator.store import StoreError, durable
+from orchestrator.trial import short_hash
+
+LIBRARIES = ("rulesweep", "torch", "ray", "optuna", "numpy", "pandas", "pyarrow", "scipy")
+
+
+def study_id(grid: Grid) -> str:
+    """A hash of all that decides which networks the study wants."""
+    cells = [[e.cell.rule.label, e.cell.content, e.seeds] for e in grid.evaluations]
+    spaces = sorted({(e.cell.rule.label, e.cell.rule.space, e.cell.rule.fixed)
+                     for e in grid.evaluations})  # fmt: skip
+    return short_hash([grid.study.name, cells, spaces, grid.study.search.model_dump(mode="json")])
+
+
+@contextmanager
+def held(folder: Path) -> Iterator[None]:
+    """Be the folder's one driver; the lock goes with the process, however that ends.
+
+    Raises:
+        StoreError: another driver holds the folder, or it cannot be written to.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        lock = (folder / ".lock").open("a+")
+    except OSError as error:
+        raise StoreError(f"run folder {folder} cannot be written: {error.strerror}; "
+                         "give another with --out") from error  # fmt: skip
+    with lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            lock.seek(0)
+            holder = lock.read().strip() or "another process"
+            raise StoreError(f"run folder {folder} is in use by {holder}; wait for it, stop it, "
+                             "or give another with --out") from None  # fmt: skip
+        lock.truncate(0)
+        lock.write(f"process {os.getpid()} on {socket.gethostname()}")
+        lock.flush()
+        yield
+
+
+def describe(folder: Path, grid: Grid, source: Path | None) -> None:
+    """Write down the study, as given and as resolved, and the environment it runs in."""
+    if source is not None and source.is_file():
+        write_text(folder / "study.given.yaml", source.read_text())
+    write_text(folder / "study.yaml", dump(grid.study))
+    cells = [{"label": e.cell.rule.label, **e.cell.as_dict()} for e in grid.evaluations]
+    resolved = {"study_id": study_id(grid), "name": grid.study.name, "cells": cells}
+    write_text(folder / "resolved.json", json.dumps(resolved, indent=1) + "\n")
+    write_text(folder / "environment.json", json.dumps(environment(), indent=1) + "\n")
+
+
+def write_text(path: Path, text: str) -> None:
+    """Replace a text file as a whole, where its content is new."""
+    if not path.is_file() or path.read_text() != text:
+        durable(path, lambda file: file.write(text.encode()))
+
+
+def environment() -> dict[str, Any]:
+    """What a row's numbers may depend on: versions, machine, revision, command."""
+    return {
+        "python": platform.python_version(),
+        "libraries": {name: _version(name) for name in LIBRARIES},
+        "host": socket.gethostname(),
+        "platform": platform.platform(),
+        "processor": _processor(),
+        "cpus": os.cpu_count(),
+        "git": revision(Path.cwd()),
+        "command": sys.argv,
+        "MKL_CBWR": os.environ.get("MKL_CBWR"),
+        "started": datetime.now(UTC).isoformat(timespec="seconds"),
+    }
+
+
+def revision(folder: Path) -> str:
+    """The git revision of a folder, with a + where its files have changed; empty outside git."""
+
+    def git(*words: str) -> str:
+        done = subprocess.run(["git", *words], cwd=folder, capture_output=True, text=True, check=False)
+        return done.stdout.strip() if done.returncode == 0 else ""
+
+    try:
+        head = git("rev-parse", "--short=12", "HEAD")
+        return head + ("+" if head and git("status", "--porcelain") else "")
+    except OSError:  # no git on this machine
+        return ""
+
+
+def log_to(folder: Path) -> logging.Logger:
+    """Send rulesweep's, Ray's and Optuna's own messages to run.log, and only there."""
+    handler = logging.FileHandler(folder / "run.log")
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    for name in ("rulesweep", "ray", "optuna"):
+        logger = logging.getLogger(name)
+        for old in [h for h in logger.handlers if isinstance(h, logging.FileHandler)]:
+            logger.removeHandler(old)
+            old.close()
+        logger.addHandler(handler)
+        logger.propagate = False
+    logging.getLogger("rulesweep").setLevel(logging.INFO)
+    return logging.getLogger("rulesweep")
+
+
+def _version(name: str) -> str | None:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return None
+
+
+def _processor() -> str:
+    info = Path("/proc/cpuinfo")
+    lines = info.read_text().splitlines() if info.is_file() else []
+    models = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return models[0] if models else platform.processor()

@@ -1,0 +1,155 @@
+"""The grid of a study, expanded into cells and their evaluation seeds, every name resolved."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import product
+from math import ceil
+from pathlib import Path
+from typing import Any
+
+from orchestrator.spec import GridBlock, Matched, Range, RuleChoice, Study, StudyError
+from orchestrator.trial import Cell, Rule, TaskSetting
+from rules import catalog
+from rules.data import Data, load
+from rules.dims import dims_of, matched_width
+from rules.settings import Measure, Network, Training
+from rules.shuffle import split
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """A cell, and the pairs of seeds (init, feedback) that its evaluation trains."""
+
+    cell: Cell
+    seeds: tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True)
+class Grid:
+    """A whole study, ready to run: what to evaluate, and the data it takes."""
+
+    study: Study
+    evaluations: tuple[Evaluation, ...]
+    data: dict[str, Data]
+
+
+def expand(study: Study, data_dir: Path | None = None) -> Grid:
+    """Every cell of the study, in the order of its file: rules outermost, then the grid's axes.
+
+    Loads the data sets, for their sizes and their fingerprints.
+
+    Raises:
+        StudyError: cells that are equal, a loss that does not fit the data, a width that cannot be.
+        RuleError, DataError: a rule or a data set that cannot be used.
+    """
+    rules = [resolved(choice, study) for choice in study.rules]
+    names = dict.fromkeys(name for block in study.blocks for name in block.dataset)
+    data = {name: load(name, study.task.options, data_dir) for name in names}
+    tasks = {name: _task(name, study, data[name]) for name in names}
+    evaluations = tuple(
+        Evaluation(_cell(study, rule, tasks[axes["dataset"]], axes), _seeds(block))
+        for block in study.blocks
+        for rule in rules
+        for axes in _points(block, rule.label, tasks, study.network.bias)
+    )
+    _refuse_equal(evaluations)
+    return Grid(study, evaluations, data)
+
+
+def resolved(choice: RuleChoice, study: Study) -> Rule:
+    """The rule with all its options, and its hyperparameters as fixed numbers or ranges."""
+    found, options = catalog.find(choice.name), catalog.resolve(choice.name, choice.options)
+    space = study.space_of(choice)
+    able = catalog.searchable(choice.name)
+    for name in choice.search:
+        if name != "lr" and name not in able:
+            raise StudyError([f'rules: option "{name}" of "{choice.label}" cannot be searched; '
+                              f"these can: {', '.join(['lr', *able])}"])  # fmt: skip
+    return Rule(
+        choice.name, choice.label,
+        tuple(sorted((k, v) for k, v in options.items() if k not in space)),
+        found.revision, found.draws, catalog.source_hash(choice.name),
+        tuple(sorted((k, float(v)) for k, v in space.items() if not isinstance(v, Range))),
+        tuple(sorted((k, v.low, v.high) for k, v in space.items() if isinstance(v, Range))),
+    )  # fmt: skip
+
+
+def _task(name: str, study: Study, data: Data) -> TaskSetting:
+    if (study.training.loss == "squared") != (data.classes is None):
+        fitting = "squared" if data.classes is None else "cross-entropy"
+        raise StudyError([f'training.loss: data set "{name}" needs the loss {fitting}; '
+                          f"got {study.training.loss}"])  # fmt: skip
+    train, _ = split(len(data.x_train), study.validation, study.task.split_seed)
+    return TaskSetting(
+        name, tuple(sorted(study.task.options.items())), study.validation, study.task.split_seed,
+        data.fingerprint, data.inputs, data.outputs, data.classes, len(train),
+    )  # fmt: skip
+
+
+def _points(
+    block: GridBlock, label: str, tasks: dict[str, TaskSetting], bias: bool
+) -> Iterator[dict[str, Any]]:
+    widths = block.width if isinstance(block.width, tuple) else (0,)  # 0: to be matched
+    axes = ("dataset", "activation", "residual", "depth", "width")
+    values = (block.dataset, block.activation, block.residual, block.depth, widths)
+    for combination in product(*values):
+        point = dict(zip(axes, combination, strict=True))
+        if isinstance(block.width, Matched):
+            point["width"] = _matched(block.width, tasks[point["dataset"]], point, bias)
+        if not any(exclusion.drops({"label": label} | point) for exclusion in block.exclude):
+            yield point
+
+
+def _matched(width: Matched, task: TaskSetting, point: dict[str, Any], bias: bool) -> int:
+    def count(depth: int, units: int) -> int:
+        return dims_of(Network(depth, units, bias=bias), task.inputs, task.outputs).parameter_count
+
+    reference = width.match_parameters
+    try:
+        return matched_width(lambda units: count(point["depth"], units),
+                             count(reference.depth, reference.width))  # fmt: skip
+    except ValueError as error:
+        raise StudyError([f"grid.width.match_parameters: at depth {point['depth']} {error}; "
+                          "take a wider reference or leave that depth out"]) from None  # fmt: skip
+
+
+def _cell(study: Study, rule: Rule, task: TaskSetting, axes: dict[str, Any]) -> Cell:
+    network = Network(axes["depth"], axes["width"], axes["activation"], axes["residual"],
+                      study.network.bias)  # fmt: skip
+    device = "cuda" if study.resources.gpus else "cpu"
+    return Cell(rule, task, network, _training(study, task),
+                Measure(**study.measure.model_dump()), device)  # fmt: skip
+
+
+def _training(study: Study, task: TaskSetting) -> Training:
+    given = study.training
+    batch = task.examples if given.batch_size == "full" else min(given.batch_size, task.examples)
+    steps = given.steps or max(1, round((given.epochs or 0) * ceil(task.examples / batch)))
+    if isinstance(given.record, int):
+        record = {round(steps * i / given.record) for i in range(1, given.record + 1)}
+    else:
+        record = set(given.record)
+    if max(record, default=0) > steps:
+        raise StudyError([f"training.record: should end by the last step, {steps}; "
+                          f"got {max(record)}"])  # fmt: skip
+    return Training(steps, batch, given.momentum, given.weight_decay, given.loss, given.dtype,
+                    tuple(sorted(record)), given.normalize_signals)  # fmt: skip
+
+
+def _seeds(block: GridBlock) -> tuple[tuple[int, int], ...]:
+    if block.feedback_seeds is None:
+        return tuple((seed, seed) for seed in block.init_seeds)
+    return tuple(product(block.init_seeds, block.feedback_seeds))
+
+
+def _refuse_equal(evaluations: tuple[Evaluation, ...]) -> None:
+    seen: set[str] = set()
+    for cell in (evaluation.cell for evaluation in evaluations):
+        key = f"{cell.rule.label}: {cell.axes}"
+        if key in seen:
+            raise StudyError([f"grid: the cell {key} stands there twice; blocks must not overlap"])
+        seen.add(key)
+    if not seen:
+        raise StudyError(["grid: no cell is left; exclude drops them all"])

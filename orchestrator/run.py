@@ -1,0 +1,194 @@
+"""Running a study: expand it, ask the table, train what is missing, inline or through Ray."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from orchestrator.folder import describe, held, log_to, revision, study_id
+from orchestrator.grid import Grid, expand
+from orchestrator.spec import Study
+from orchestrator.store import Store
+from orchestrator.sweep import Finished, Pump, run_inline
+
+
+class Reporter(Protocol):
+    """Who is told how a run goes on."""
+
+    def began(self, pump: Pump) -> None:
+        """Before anything trains: the table has been asked."""
+
+    def packed(self, finished: Finished) -> None:
+        """A pack came back and is on the disk."""
+
+    def ended(self) -> None:
+        """Nothing more will come."""
+
+
+class Silent:
+    """A reporter that reports nothing."""
+
+    def began(self, pump: Pump) -> None: ...
+
+    def packed(self, finished: Finished) -> None: ...
+
+    def ended(self) -> None: ...
+
+
+@dataclass(frozen=True)
+class Result:
+    """How a run ended."""
+
+    folder: Path
+    wanted: int  # networks of the study
+    known: int  # of these in the table before
+    trained: int  # of these trained now
+    diverged: int
+    failed: int
+    stopped: tuple[str, ...]  # labels of rules that failed at every point of a campaign
+    interrupted: bool
+
+    @property
+    def exit_code(self) -> int:
+        """0: all done; 1: some networks failed; 130: interrupted, run again to go on."""
+        return 130 if self.interrupted else int(bool(self.failed))
+
+
+def default_folder(study: Study) -> Path:
+    """Where a study's table goes unless told otherwise."""
+    return Path("runs") / study.name
+
+
+def run(
+    study: Study,
+    out: str | Path | None = None,
+    *,
+    address: str = "local",
+    inline: bool = False,
+    workers: int | None = None,
+    data_dir: Path | None = None,
+    source: Path | None = None,
+    reporter: Reporter | None = None,
+) -> Result:
+    """Train every network of the study that its run folder's table lacks.
+
+    Args:
+        study: what to run.
+        out: the run folder; `runs/<name>` by default.
+        address: a Ray cluster, `auto` or HOST:PORT; `local` starts one on this machine.
+        inline: train in this process, without Ray.
+        workers: packs trained at once; by default what the machine or cluster holds.
+        data_dir: where data sets lie.
+        source: the study's file: rules and data sets are looked for beside it too.
+        reporter: who is told how it goes.
+
+    Raises:
+        StudyError, RuleError, DataError: the study cannot run; nothing was written.
+        StoreError: the folder is in use or cannot be written.
+        ScheduleError: no such cluster, or none that can hold a worker.
+    """
+    paths = importable(source)
+    grid = expand(study, data_dir)
+    folder = Path(out) if out is not None else default_folder(study)
+    with held(folder), interruptible():
+        log = log_to(folder)
+        describe(folder, grid, source)
+        pump = Pump(grid, Store(folder, compact=True), study_id(grid), workers or 1,
+                    revision(Path.cwd()))  # fmt: skip
+        known = sum(pump.counts.values())
+        log.info("%s: %d networks in the table, %d to train", study.name, known, pump.missing)
+        telling = _Telling(pump, reporter or Silent(), log)
+        interrupted = False
+        try:
+            if not pump.finished:
+                telling.begin()
+                _train(pump, folder, address, inline, workers, paths)
+            interrupted = not pump.finished
+        except KeyboardInterrupt:
+            interrupted = True
+        finally:
+            telling.reporter.ended()
+        log.info("interrupted" if interrupted else "finished")
+    return _result(folder, pump, known, interrupted)
+
+
+def _train(
+    pump: Pump, folder: Path, address: str, inline: bool, workers: int | None, paths: Sequence[str]
+) -> None:
+    if inline:
+        from orchestrator.worker import Worker  # torch takes seconds to import
+
+        run_inline(pump, Worker(pump.grid.data, pump.grid.study.resources.cpus).train_pack)
+        return
+    from orchestrator import schedule  # so does Ray
+
+    resources = pump.grid.study.resources
+    schedule.start(address, workers and workers * resources.cpus)
+    try:
+        room = schedule.slots(resources.cpus, resources.gpus)
+        pump.workers = min(room, workers or room)
+        schedule.run(pump, folder, paths)
+    finally:
+        schedule.stop()
+
+
+class _Telling:
+    """Passes what happens to the log and to the reporter."""
+
+    def __init__(self, pump: Pump, reporter: Reporter, log: Any) -> None:
+        self.pump, self.reporter, self.log = pump, reporter, log
+
+    def begin(self) -> None:
+        self.pump.observe = self.finished
+        self.reporter.began(self.pump)
+
+    def finished(self, finished: Finished) -> None:
+        cell = finished.pack.cell
+        self.log.info("%s %s %s: %d networks in %.2f s", cell.rule.label, finished.phase, cell.axes,
+                      len(finished.statuses), finished.seconds)  # fmt: skip
+        for error in finished.errors:
+            self.log.error("%s %s: %s", cell.rule.label, cell.axes, error)
+        self.reporter.packed(finished)
+
+
+def _result(folder: Path, pump: Pump, known: int, interrupted: bool) -> Result:
+    def counted(status: str) -> int:
+        return sum(n for (_, _, s), n in pump.counts.items() if s == status)
+
+    return Result(
+        folder, sum(pump.totals.values()), known, sum(pump.counts.values()) - known,
+        counted("diverged"), counted("failed"), tuple(pump.stopped), interrupted,
+    )  # fmt: skip
+
+
+def importable(source: Path | None) -> list[str]:
+    """Let rules and data sets be found in the current folder and beside the study's file.
+
+    At the end of the path, so that nothing there can stand in front of an installed package.
+    """
+    paths = [str(Path.cwd())] + ([str(source.resolve().parent)] if source else [])
+    sys.path.extend(path for path in paths if path not in sys.path)
+    return paths
+
+
+@contextmanager
+def interruptible() -> Iterator[None]:
+    """Let SIGTERM end a run as ^C does: with everything written that was trained."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def interrupt(number: int, frame: Any) -> None:
+        signal.raise_signal(signal.SIGINT)
+
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

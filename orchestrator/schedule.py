@@ -1,0 +1,167 @@
+"""Ray: one Tuner, one Searcher that works the pump, one Trainable that trains packs. The only door."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+SETTINGS = {
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_AIR_NEW_OUTPUT": "0",
+    "TUNE_GLOBAL_CHECKPOINT_S": "1000000",  # its snapshots stop the loop, and nothing reads them
+    "TUNE_DISABLE_AUTO_CALLBACK_LOGGERS": "1",
+    "TUNE_PRINT_ALL_TRIAL_ERRORS": "0",
+    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
+}
+if "ray" not in sys.modules:  # the mode is read at import, and is too late afterwards
+    SETTINGS["RAY_AUTH_MODE"] = "token"
+for _key, _value in SETTINGS.items():
+    os.environ.setdefault(_key, _value)
+
+import ray
+from ray import tune
+from ray.tune.search import Searcher
+
+from orchestrator.sweep import Pump
+from orchestrator.trial import Pack
+from orchestrator.worker import Worker
+from rules.data import Data
+
+
+class ScheduleError(RuntimeError):
+    """A cluster that cannot run the study; the message is one line for the user."""
+
+
+def start(address: str, cpus: int | None = None) -> None:
+    """Start Ray on this machine (`local`), or join a running cluster (`auto`, HOST:PORT).
+
+    Raises:
+        ScheduleError: no cluster there, or one that refuses.
+    """
+    if address.startswith("ray://"):
+        raise ScheduleError(
+            f"address {address}: ray:// would move the scheduler into a remote process, away from "
+            "the table; run on a node of the cluster with --address auto"
+        )
+    local: dict[str, Any] = {}
+    if address == "local":
+        local = {"num_cpus": cpus, "include_dashboard": False, "object_store_memory": 200 * 2**20}
+    try:
+        ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR, **local)
+    except (ConnectionError, RuntimeError, ValueError, ray.exceptions.RayError) as error:
+        reason = str(error).strip().partition("\n")[0]
+        raise ScheduleError(f"address {address}: no Ray cluster can be joined: {reason}") from error
+    logging.getLogger("ray.tune").setLevel(logging.ERROR)
+
+
+def stop() -> None:
+    """Leave the cluster; one that `start` started ends."""
+    ray.shutdown()
+
+
+def slots(cpus: int, gpus: float) -> int:
+    """How many packs the cluster can train at once.
+
+    Raises:
+        ScheduleError: no node can hold one.
+    """
+    nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
+    fits = [_fits(node, cpus, gpus) for node in nodes]
+    if not sum(fits):
+        most = ", ".join(f"{n.get('CPU', 0):g} cpus and {n.get('GPU', 0):g} gpus" for n in nodes)
+        raise ScheduleError(f"resources: no node has {cpus} cpus and {gpus:g} gpus for a worker; "
+                            f"the nodes have {most}")  # fmt: skip
+    return sum(fits)
+
+
+def _fits(node: Mapping[str, float], cpus: int, gpus: float) -> int:
+    by_cpu = node.get("CPU", 0) // cpus
+    return int(min(by_cpu, node.get("GPU", 0) // gpus) if gpus else by_cpu)
+
+
+class PumpSearcher(Searcher):
+    """Gives Tune the next pack, and gives the pump its rows."""
+
+    def __init__(self, pump: Pump) -> None:
+        super().__init__()
+        self._pump = pump
+        self._flying: dict[str, Pack] = {}
+        self.error: BaseException | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Nothing: Tune pickles its searcher, and ours is never restored."""
+        return {}
+
+    def set_search_properties(
+        self, metric: str | None, mode: str | None, config: dict[str, Any], **spec: Any
+    ) -> bool:
+        return not config
+
+    def suggest(self, trial_id: str) -> dict[str, Any] | str | None:  # type: ignore[override]
+        pack = self._pump.take() if self.error is None else None
+        if pack is None:
+            return None if self._flying else Searcher.FINISHED
+        self._flying[trial_id] = pack
+        return {"pack": pack.as_dict()}
+
+    def on_trial_complete(
+        self, trial_id: str, result: dict[str, Any] | None = None, error: bool = False
+    ) -> None:
+        pack = self._flying.pop(trial_id, None)
+        if pack is None:
+            return
+        try:
+            self._pump.give(pack, None if error or not result else result["rows"])
+        except Exception as failure:  # raised again after Tune has let go of its workers
+            self.error = failure
+
+    def save(self, checkpoint_path: str) -> None:
+        """Write nothing: the trial table is the state."""
+
+    def restore(self, checkpoint_path: str) -> None:
+        """Nothing was saved."""
+
+
+class PackTrial(tune.Trainable):
+    """Trains one pack in one step, and then is used again for the next."""
+
+    def setup(
+        self, config: dict[str, Any], data: Mapping[str, Data], threads: int, paths: Sequence[str]
+    ) -> None:
+        sys.path.extend(path for path in paths if path not in sys.path)
+        self.worker = Worker(data, threads)
+
+    def reset_config(self, new_config: dict[str, Any]) -> bool:
+        return True
+
+    def step(self) -> dict[str, Any]:
+        return {"done": True, "rows": self.worker.train_pack(self.config["pack"])}
+
+
+def run(pump: Pump, folder: Path, paths: Sequence[str]) -> None:
+    """Train all that the pump has, on the Ray that was started; returns when it is done or stopped.
+
+    `paths` are folders in which workers find the user's own rules.
+    """
+    resources, searcher = pump.grid.study.resources, PumpSearcher(pump)
+    trainable = tune.with_parameters(
+        PackTrial, data=pump.grid.data, threads=resources.cpus, paths=list(paths)
+    )
+    tune.Tuner(
+        tune.with_resources(trainable, {"cpu": resources.cpus, "gpu": resources.gpus}),
+        tune_config=tune.TuneConfig(
+            search_alg=searcher, num_samples=-1, max_concurrent_trials=pump.workers,
+            reuse_actors=True, trial_dirname_creator=lambda trial: str(trial.trial_id),
+        ),
+        run_config=tune.RunConfig(
+            storage_path=str(folder.resolve()), name="ray", verbose=0,
+            failure_config=tune.FailureConfig(max_failures=0),  # the pump retries, halving the pack
+            checkpoint_config=tune.CheckpointConfig(checkpoint_at_end=False),
+        ),
+    ).fit()  # fmt: skip
+    if searcher.error is not None:
+        raise searcher.error

@@ -1,0 +1,106 @@
+"""Choosing hyperparameters: ask for points, tell their values, take the best. The door to Optuna."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from math import exp, gcd, inf, log
+from typing import TYPE_CHECKING
+
+from orchestrator.trial import Point, rounded, short_hash
+
+if TYPE_CHECKING:
+    import optuna
+
+
+@dataclass
+class Search:
+    """The search of one campaign, in memory; rebuilt from the table when a run goes on.
+
+    What is asked is a function of the space, the sampler, the campaign's name and what was told
+    in earlier rounds, so it never depends on which network finished first.
+    """
+
+    space: Sequence[tuple[str, float, float]]  # name, low, high: searched on a log scale
+    fixed: Sequence[tuple[str, float]]
+    points: int
+    sampler: str  # tpe | grid | random
+    campaign: str
+    told: list[tuple[Point, float]] = field(default_factory=list)
+    round: int = 0
+
+    def ask(self) -> list[Point]:
+        """The points of the next round, to be told before the one after."""
+        if self.round == 0 and self.sampler != "random":
+            return [self._whole(point) for point in log_even(self.space, self.points)]
+        return [self._whole(point) for point in self._sample()]
+
+    def tell(self, points: Sequence[Point], values: Sequence[float]) -> None:
+        """The value of every point, in the order they were asked; lower is better, inf is worst."""
+        self.told.extend(zip(points, values, strict=True))
+        self.round += 1
+
+    @property
+    def best(self) -> Point | None:
+        """The point of the lowest value, the smaller rate on a tie; None where all failed."""
+        point, value = min(self.told, key=lambda told: (told[1], told[0]["lr"]))
+        return point if value < inf else None
+
+    def _whole(self, searched: Point) -> Point:
+        return rounded(dict(self.fixed) | searched)
+
+    def _sample(self) -> list[Point]:
+        """Points from Optuna, on a study made anew from what was told."""
+        import optuna  # costs half a second, and replaying a finished run needs none of it
+
+        optuna.logging.set_verbosity(optuna.logging.WARNING)
+        distributions: dict[str, optuna.distributions.BaseDistribution] = {
+            name: optuna.distributions.FloatDistribution(low, high, log=True)
+            for name, low, high in self.space
+        }
+        study = optuna.create_study(direction="minimize", sampler=self._sampler())
+        worst = max((value for _, value in self.told if value < inf), default=0.0)
+        study.add_trials([
+            optuna.trial.create_trial(params={name: point[name] for name in distributions},
+                                      distributions=distributions, value=min(value, worst))
+            for point, value in self.told if self._inside(point)
+        ])  # fmt: skip
+        return [study.ask(distributions).params for _ in range(self.points)]
+
+    def _inside(self, point: Point) -> bool:
+        return all(low <= point[name] <= high for name, low, high in self.space)
+
+    def _sampler(self) -> optuna.samplers.BaseSampler:
+        import optuna
+
+        seed = int(short_hash([self.campaign, self.round])[:8], 16)
+        if self.sampler == "random":
+            return optuna.samplers.RandomSampler(seed=seed)
+        return optuna.samplers.TPESampler(
+            seed=seed, n_startup_trials=1, n_ei_candidates=24,
+            multivariate=len(self.space) > 1, group=False, constant_liar=True,
+        )  # fmt: skip
+
+
+def log_even(space: Sequence[tuple[str, float, float]], count: int) -> list[Point]:
+    """`count` points, evenly spaced on a log scale from low to high.
+
+    The first name of the space rises from point to point; each further one takes the same
+    levels in another order (a Latin square's rows), so that no two names rise together.
+    """
+    ordered = sorted(space, key=lambda entry: entry[0] != "lr")
+    return [
+        {name: exp(log(low) + (log(high) - log(low)) * level(i, place, count) / (count - 1))
+         for place, (name, low, high) in enumerate(ordered)}
+        for i in range(count)
+    ]  # fmt: skip
+
+
+def level(point: int, place: int, count: int) -> int:
+    """The level of a point in the place-th name: itself, or shuffled by a step prime to count."""
+    if place == 0:
+        return point
+    strides = [s for s in range(1, count + 1) if gcd(s, count) == 1]
+    stride = strides[(len(strides) // 2 + place - 1) % len(strides)]
+    return (point * stride + place * count // 2) % count
+

@@ -1,0 +1,215 @@
+"""The pump: campaigns in, packs out, rows back; the table is asked first. And the inline loop."""
+
+from __future__ import annotations
+
+import heapq
+from collections import Counter
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass, field
+from itertools import count
+from typing import Any
+
+import pyarrow as pa
+
+from orchestrator.campaign import Answer, Campaign, Wanted, campaigns
+from orchestrator.grid import Grid
+from orchestrator.store import Store, from_blob, table_of
+from orchestrator.trial import Pack, Trial
+
+REPLICAS = 64
+"""Networks in a pack at most, where the study says `replicas: auto`."""
+
+KILLS = 3
+"""Workers that a pack of one may take with it before it counts as failed."""
+
+
+@dataclass
+class Live:
+    """A campaign under way: what it wants now, and which of that is not in the table yet."""
+
+    campaign: Campaign
+    steps: Generator[list[Wanted], Sequence[Answer], None]
+    wanted: list[Wanted] = field(default_factory=list)
+    missing: set[str] = field(default_factory=set)
+
+
+@dataclass(frozen=True)
+class Finished:
+    """A pack that came back: what an observer is told."""
+
+    pack: Pack
+    phase: str
+    statuses: tuple[str, ...]
+    errors: tuple[str, ...]  # last lines of the failed ones' tracebacks
+    seconds: float  # of training, for all its networks
+
+
+class Pump:
+    """Hands out the packs that the table does not answer, and takes their rows.
+
+    It knows nothing of Ray: whoever trains packs calls `take` and `give`. Rows are on the disk
+    before a campaign learns of them, so whatever ends the process, the next run goes on.
+    """
+
+    def __init__(
+        self, grid: Grid, store: Store, study_id: str, workers: int = 1, revision: str = ""
+    ) -> None:
+        self.grid, self.store, self.study_id = grid, store, study_id
+        self.workers, self.revision = workers, revision
+        self.observe: Callable[[Finished], None] = lambda finished: None
+        given = grid.study.resources.replicas
+        self.limit = REPLICAS if given == "auto" else given
+        self.totals: Counter[tuple[str, str]] = Counter()  # networks by (label, phase)
+        self.counts: Counter[tuple[str, str, str]] = Counter()  # by (label, phase, status)
+        self.stopped: list[str] = []  # campaigns all of whose points failed
+        self._order = count()
+        self._queue: list[tuple[float, int, Pack]] = []
+        self._flying: set[str] = set()  # ids of trials that are queued or out
+        self._out = 0  # packs out
+        self._kills: Counter[str] = Counter()
+        self._plans: list[dict[str, Any]] = []
+        self._waiting: dict[str, list[tuple[Live, Wanted]]] = {}
+        self._live = 0
+        for campaign in campaigns(grid):
+            self._start(campaign)
+
+    @property
+    def finished(self) -> bool:
+        """Whether every campaign has all that it wants."""
+        return self._live == 0
+
+    @property
+    def missing(self) -> int:
+        """Networks that the study wants and the table lacks, as far as can be known now."""
+        return sum(self.totals.values()) - sum(self.counts.values())
+
+    def take(self) -> Pack | None:
+        """The next pack, costliest first; None while every campaign waits for rows."""
+        self._write_plans()
+        if not self._queue:
+            return None
+        self._split()
+        _, _, pack = heapq.heappop(self._queue)
+        self._out += 1
+        return pack
+
+    def give(self, pack: Pack, blob: bytes | None) -> None:
+        """Take a pack's rows; None where its worker was lost."""
+        self._out -= 1
+        rows = from_blob(blob) if blob is not None else self._lost(pack)
+        if not rows.num_rows:
+            return
+        revision = pa.array([self.revision] * rows.num_rows, pa.string())
+        place = rows.schema.get_field_index("revision")
+        self.store.add(rows.set_column(place, "revision", revision))
+        ids = rows["trial"].to_pylist()
+        phase = self._waiting[ids[0]][0][1].phase
+        statuses = tuple(rows["status"].to_pylist())
+        errors = tuple(e.strip().splitlines()[-1] for e in rows["error"].to_pylist() if e)
+        seconds = sum(s or 0.0 for s in rows["seconds"].to_pylist())
+        self._answered(ids)
+        self.observe(Finished(pack, phase, statuses, errors, seconds))
+
+    def _start(self, campaign: Campaign) -> None:
+        outline = campaign.outline()
+        self._plans += (self._plan_row(campaign, wanted, known=False) for wanted in outline)
+        self.totals.update((w.trial.cell.rule.label, w.phase) for w in outline)
+        self._live += 1
+        live = Live(campaign, campaign.run(self.store.asked.get(campaign.id, {})))
+        self._advance(live, None)
+
+    def _advance(self, live: Live, answers: Sequence[Answer] | None) -> None:
+        """Move a campaign on for as long as the table answers what it wants."""
+        while True:
+            try:
+                live.wanted = live.steps.send(answers) if answers is not None else next(live.steps)
+            except StopIteration:
+                self._live -= 1
+                if live.wanted[0].phase == "tune":
+                    self.stopped.append(live.wanted[0].trial.cell.rule.label)
+                return
+            self._plans += (self._plan_row(live.campaign, w, known=True) for w in live.wanted)
+            known = self.store.answers
+            for wanted in live.wanted:
+                if wanted.trial.id in known:
+                    self._count(wanted, known[wanted.trial.id]["status"])
+            live.missing = {w.trial.id for w in live.wanted if w.trial.id not in known}
+            if live.missing:
+                self._enqueue(live)
+                return
+            answers = [known[w.trial.id] for w in live.wanted]
+
+    def _enqueue(self, live: Live) -> None:
+        cells: dict[str, list[Trial]] = {}
+        for wanted in live.wanted:
+            trial = wanted.trial
+            if trial.id not in live.missing:
+                continue
+            self._waiting.setdefault(trial.id, []).append((live, wanted))
+            if trial.id not in self._flying:
+                self._flying.add(trial.id)
+                cells.setdefault(trial.cell.content, []).append(trial)
+        for trials in cells.values():
+            for first in range(0, len(trials), self.limit):
+                self._push(Pack(tuple(trials[first : first + self.limit])))
+
+    def _push(self, pack: Pack) -> None:
+        heapq.heappush(self._queue, (-pack.cost, next(self._order), pack))
+
+    def _split(self) -> None:
+        """Halve the costliest packs while workers would be left without one."""
+        idle = max(1, self.workers - self._out)
+        while len(self._queue) < idle and len(self._queue[0][2].trials) > 1:
+            _, _, pack = heapq.heappop(self._queue)
+            for half in pack.halves():
+                self._push(half)
+
+    def _lost(self, pack: Pack) -> pa.Table:
+        """Queue the halves of a pack whose worker died; a killer on its own becomes a row."""
+        again = Pack(pack.trials, pack.attempts + 1)
+        if len(pack.trials) > 1:
+            for half in again.halves():
+                self._push(half)
+            return table_of([])
+        (trial,) = pack.trials
+        self._kills[trial.id] += 1
+        if self._kills[trial.id] < KILLS:
+            self._push(again)
+            return table_of([])
+        error = f"the worker died {KILLS} times while it trained this network alone"
+        return table_of([trial.coordinates | {"status": "failed", "error": error}])
+
+    def _answered(self, ids: Sequence[str]) -> None:
+        for trial_id in ids:
+            self._flying.discard(trial_id)
+            status = self.store.answers[trial_id]["status"]
+            for live, wanted in self._waiting.pop(trial_id, []):
+                self._count(wanted, status)
+                live.missing.discard(trial_id)
+                if not live.missing:
+                    self._advance(live, [self.store.answers[w.trial.id] for w in live.wanted])
+
+    def _count(self, wanted: Wanted, status: str) -> None:
+        self.counts[wanted.trial.cell.rule.label, wanted.phase, status] += 1
+
+    def _plan_row(self, campaign: Campaign, wanted: Wanted, known: bool) -> dict[str, Any]:
+        cell = wanted.trial.cell
+        rate = {name: (low, high) for name, low, high in cell.rule.space}.get("lr", (None, None))
+        row = wanted.trial.coordinates | {
+            "study": self.grid.study.name, "study_id": self.study_id, "campaign": campaign.id,
+            "phase": wanted.phase, "round": wanted.round, "point": wanted.point,
+            "label": cell.rule.label, "lr_low": rate[0], "lr_high": rate[1],
+            "choose": self.grid.study.search.choose, "status": "pending",
+        }  # fmt: skip
+        return row if known else row | {"trial": None, "lr": None, "hyperparameters": None}
+
+    def _write_plans(self) -> None:
+        if self._plans:
+            self.store.plan(self._plans)
+            self._plans = []
+
+
+def run_inline(pump: Pump, train_pack: Callable[[dict[str, Any]], bytes]) -> None:
+    """Train every pack in this process, one after the other: for debuggers and a first look."""
+    while (pack := pump.take()) is not None:
+        pump.give(pack, train_pack(pack.as_dict()))

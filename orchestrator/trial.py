@@ -1,0 +1,216 @@
+"""The nouns of a sweep: Cell, Trial, Pack; their content ids; the expansion of the grid."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from itertools import product
+from typing import Any
+
+from orchestrator.spec import GridBlock, Matched, Range, RuleChoice, Study, StudyError
+from rules import catalog
+from rules.dims import Dims, dims_of, matched_width
+from rules.settings import Measure, Network, Training
+
+ID_VERSION = 1
+
+Point = dict[str, float]
+"""Searched values by name, the learning rate `lr` among them."""
+
+
+def canonical(value: Any) -> str:
+    """JSON with sorted keys and no spaces: equal values give equal text."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+def short_hash(value: Any) -> str:
+    """Sixteen hexadecimal digits that stand for a JSON value."""
+    return hashlib.sha256(canonical(value).encode()).hexdigest()[:16]
+
+
+def rounded(point: Mapping[str, float]) -> Point:
+    """The point in six significant digits: what is trained is exactly what is written down."""
+    return {name: float(f"{value:.6g}") for name, value in sorted(point.items())}
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A learning rule as a study uses it, every option resolved."""
+
+    name: str  # as in the catalog, or package.module:Class
+    label: str
+    options: tuple[tuple[str, Any], ...]  # but for the searched ones
+    revision: int
+    draws: bool  # whether it has use for a feedback seed
+    source: str = ""  # hash of its source file
+    fixed: tuple[tuple[str, float], ...] = ()  # hyperparameters that the study sets
+    space: tuple[tuple[str, float, float], ...] = ()  # and those it searches: name, low, high
+
+
+@dataclass(frozen=True)
+class TaskSetting:
+    """A data set, what it holds, and the part kept for choosing."""
+
+    dataset: str
+    options: tuple[tuple[str, Any], ...]
+    validation: float
+    split_seed: int
+    fingerprint: str  # of the arrays
+    inputs: int
+    outputs: int
+    classes: int | None  # None: regression
+    examples: int  # to train on, the validation part taken off
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One rule and one tensor shape: everything of a network but its seeds and hyperparameters."""
+
+    rule: Rule
+    task: TaskSetting
+    network: Network
+    training: Training
+    measure: Measure
+    device: str = "cpu"  # cpu | cuda: unlike devices give unlike last digits
+
+    @cached_property
+    def dims(self) -> Dims:
+        """The sizes of its layers."""
+        return dims_of(self.network, self.task.inputs, self.task.outputs)
+
+    @cached_property
+    def content(self) -> str:
+        """All that changes its networks' results, as canonical JSON; the label is no part of it."""
+        task = {k: v for k, v in asdict(self.task).items() if k not in ("inputs", "outputs", "classes")}
+        return canonical({
+            "version": ID_VERSION,
+            "rule": [self.rule.name, self.rule.revision, self.rule.options],
+            "task": task,
+            "network": asdict(self.network),
+            "training": asdict(self.training),
+            "device": self.device,
+        })  # fmt: skip
+
+    @property
+    def axes(self) -> dict[str, Any]:
+        """Where it stands in the grid."""
+        return {"dataset": self.task.dataset, "depth": self.network.depth,
+                "width": self.network.width, "activation": self.network.activation,
+                "residual": self.network.residual}  # fmt: skip
+
+    @property
+    def cost(self) -> float:
+        """Floating-point operations of training one of its networks by backprop."""
+        batch = min(self.training.batch_size, self.task.examples)
+        return float(self.training.steps * batch * self.dims.step_operations)
+
+    @property
+    def coordinates(self) -> dict[str, Any]:
+        """Its columns in the trial table."""
+        options = {k: v for k, v in self.rule.options}
+        training = {name: getattr(self.training, name) for name in
+                    ("steps", "momentum", "weight_decay", "loss", "dtype")}  # fmt: skip
+        return self.axes | training | {
+            "rule": self.rule.name, "options": canonical(options), "bias": self.network.bias,
+            "batch_size": min(self.training.batch_size, self.task.examples),
+            "parameter_count": self.dims.parameter_count,
+        }  # fmt: skip
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data, from which `cell_from` makes an equal cell."""
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One network: a cell, its seeds, its hyperparameters, and what is measured of it."""
+
+    cell: Cell
+    init_seed: int
+    feedback_seed: int | None  # None where the rule draws nothing
+    point: tuple[tuple[str, float], ...]
+    tuning: bool  # a tuning network is measured on validation data only
+
+    @cached_property
+    def id(self) -> str:
+        """A hash of everything that changes its row, and of nothing else."""
+        measure = "tuning" if self.tuning else asdict(self.cell.measure)
+        seeds = [self.init_seed, self.feedback_seed]
+        return short_hash([self.cell.content, seeds, self.point, measure])
+
+    @property
+    def lr(self) -> float:
+        """The learning rate."""
+        return dict(self.point)["lr"]
+
+    @property
+    def coordinates(self) -> dict[str, Any]:
+        """Its columns in the trial table."""
+        return self.cell.coordinates | {
+            "trial": self.id, "init_seed": self.init_seed, "feedback_seed": self.feedback_seed,
+            "lr": self.lr, "hyperparameters": canonical(dict(self.point)),
+        }  # fmt: skip
+
+
+def trial_of(cell: Cell, seeds: tuple[int, int], point: Mapping[str, float], tuning: bool) -> Trial:
+    """The trial of a cell at a point; a rule that draws nothing drops the feedback seed."""
+    init, feedback = seeds
+    values = rounded(point)
+    return Trial(cell, init, feedback if cell.rule.draws else None, tuple(values.items()), tuning)
+
+
+@dataclass(frozen=True)
+class Pack:
+    """Trials of one cell that train together as one batched tensor: only a way to go faster."""
+
+    trials: tuple[Trial, ...]
+    attempts: int = 1  # times this or a larger pack with these trials was handed out
+
+    @property
+    def cell(self) -> Cell:
+        """The cell of all its trials."""
+        return self.trials[0].cell
+
+    @cached_property
+    def id(self) -> str:
+        """A hash of its trials."""
+        return short_hash([trial.id for trial in self.trials])
+
+    @property
+    def cost(self) -> float:
+        """Its trials' floating-point operations."""
+        return self.cell.cost * len(self.trials)
+
+    def halves(self) -> tuple[Pack, Pack]:
+        """Its first and its second half."""
+        middle = len(self.trials) // 2
+        return Pack(self.trials[:middle], self.attempts), Pack(self.trials[middle:], self.attempts)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data for the way to a worker."""
+        return {
+            "cell": self.cell.as_dict(), "attempts": self.attempts,
+            "trials": [[t.init_seed, t.feedback_seed, dict(t.point), t.tuning] for t in self.trials],
+        }  # fmt: skip
+
+
+def pack_from(data: Mapping[str, Any]) -> Pack:
+    """The pack that `Pack.as_dict` described."""
+    cell = cell_from(data["cell"])
+    trials = tuple(Trial(cell, init, feedback, tuple(point.items()), tuning)
+                   for init, feedback, point, tuning in data["trials"])  # fmt: skip
+    return Pack(trials, data["attempts"])
+
+
+def cell_from(data: Mapping[str, Any]) -> Cell:
+    """The cell that `Cell.as_dict` described; lists that JSON made become tuples again."""
+    rule, task, training = dict(data["rule"]), dict(data["task"]), dict(data["training"])
+    for pairs in ("options", "fixed", "space"):
+        rule[pairs] = tuple(tuple(pair) for pair in rule[pairs])
+    task["options"] = tuple(tuple(pair) for pair in task["options"])
+    training["record"] = tuple(training["record"])
+    return Cell(Rule(**rule), TaskSetting(**task), Network(**data["network"]),
+                Training(**training), Measure(**data["measure"]), data["device"])  # fmt: skip

@@ -1,0 +1,151 @@
+"""From a pack of trials to tensors and back: trains a pack, gives rows of the trial table."""
+
+from __future__ import annotations
+
+import json
+import platform
+import socket
+import time
+import traceback
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.metadata import version
+from typing import Any
+
+import torch
+
+from orchestrator.store import table_of, to_blob
+from orchestrator.trial import Cell, Pack, Trial, pack_from
+from rules import catalog
+from rules.dataset import Data
+from rules.record import Outcome, Point
+from rules.task import Task, task_of
+from rules.train import Job, train
+
+Row = dict[str, Any]
+
+LAST = ("train_loss", "train_accuracy", "validation_loss", "validation_accuracy", "test_loss",
+        "test_accuracy", "alignment", "update_cosine", "norm_ratio")  # fmt: skip
+CURVES = ("train_loss", "validation_loss", "test_loss", "test_accuracy", "alignment")
+
+
+@dataclass
+class Worker:
+    """What a process keeps from pack to pack: the data sets, as tensors on its device."""
+
+    data: Mapping[str, Data]
+    threads: int = 1
+    tasks: dict[tuple[str, float, int, str, str], Task] = field(default_factory=dict)
+
+    def train_pack(self, packed: Mapping[str, Any]) -> bytes:
+        """Rows of a pack's trials, as an Arrow blob. Never raises: what fails is a row too."""
+        pack = pack_from(packed)
+        torch.set_num_threads(self.threads)
+        began = time.perf_counter()
+        rows = self.rows(pack.trials)
+        return to_blob(table_of(_completed(rows, pack, time.perf_counter() - began)))
+
+    def rows(self, trials: Sequence[Trial]) -> list[Row]:
+        """Train trials together; where that raises, halve them until the guilty one stands alone.
+
+        The results are the same in any pack, so halving changes none of them. It also serves a
+        pack that is too large for the memory.
+        """
+        try:
+            outcomes = train(job_of(trials), self.task(trials[0].cell))
+            return [row_of(outcome) for outcome in outcomes]
+        except Exception:  # the one broad catch: a rule is a user's code, and an error is a row
+            error = traceback.format_exc()
+        if len(trials) == 1:
+            return [{"status": "failed", "error": error}]
+        middle = len(trials) // 2
+        return self.rows(trials[:middle]) + self.rows(trials[middle:])
+
+    def task(self, cell: Cell) -> Task:
+        """The cell's data on its device, made once."""
+        task, dtype = cell.task, cell.training.dtype
+        key = (task.dataset, task.validation, task.split_seed, dtype, cell.device)
+        if key not in self.tasks:
+            data = self.data[task.dataset]
+            device = torch.device(cell.device)
+            self.tasks[key] = task_of(data, task.validation, task.split_seed, dtype, device)
+        return self.tasks[key]
+
+
+def job_of(trials: Sequence[Trial]) -> Job:
+    """Trials of one cell as a job for the tensors' side.
+
+    A searched option reaches the rule as a (replica, 1, 1) tensor; a fixed one as a number.
+    """
+    cell, points = trials[0].cell, [dict(trial.point) for trial in trials]
+    dtype = getattr(torch, cell.training.dtype)
+    options = dict(cell.rule.options)
+    for name in points[0].keys() - {"lr"}:
+        column = torch.tensor([point[name] for point in points], dtype=dtype, device=cell.device)
+        options[name] = column.reshape(-1, 1, 1)
+    rule = catalog.find(cell.rule.name)(**options)
+    feedback = tuple(t.init_seed if t.feedback_seed is None else t.feedback_seed for t in trials)
+    return Job(
+        cell.network, cell.training, rule, tuple(t.init_seed for t in trials), feedback,
+        tuple(point["lr"] for point in points),
+        None if trials[0].tuning else cell.measure,
+    )  # fmt: skip
+
+
+def row_of(outcome: Outcome) -> Row:
+    """The result columns of one network."""
+    row: Row = {
+        "status": "ok" if outcome.diverged_step is None else "diverged",
+        "diverged_step": outcome.diverged_step,
+        "chance_accuracy": outcome.chance_accuracy,
+        "probe_accuracy_untrained": outcome.probe_accuracy_untrained,
+        "probe_accuracy_input": outcome.probe_accuracy_input,
+        "initial_loss": _first_loss(outcome.points),
+        "curve_step": [point.step for point in outcome.points],
+    }
+    for name in CURVES:
+        curve = [getattr(point, name) for point in outcome.points]
+        row[f"curve_{name}"] = None if None in curve else curve
+    if outcome.diverged_step is None:
+        last = outcome.points[-1]
+        row |= {name: getattr(last, name) for name in LAST}
+        row |= {"probe_accuracy": outcome.probe_accuracy} | _best(outcome.points)
+    return row
+
+
+def _first_loss(points: Sequence[Point]) -> float | None:
+    if not points:
+        return None
+    chosen_by = points[0].validation_loss
+    return points[0].train_loss if chosen_by is None else chosen_by
+
+
+def _best(points: Sequence[Point]) -> Row:
+    tested = [point for point in points if point.test_accuracy is not None]
+    if not tested:
+        return {}
+    best = max(tested, key=lambda point: point.test_accuracy or 0.0)
+    return {"best_test_accuracy": best.test_accuracy, "best_step": best.step}
+
+
+def _completed(rows: Sequence[Row], pack: Pack, seconds: float) -> list[Row]:
+    """The rows with their coordinates and where they come from."""
+    provenance = {
+        "seconds": seconds / len(rows), "pack": pack.id, "pack_size": len(rows),
+        "attempts": pack.attempts, "source": pack.cell.rule.source, "finished": time.time(),
+    } | where(pack.cell.device)  # fmt: skip
+    return [trial.coordinates | row | provenance
+            for trial, row in zip(pack.trials, rows, strict=True)]  # fmt: skip
+
+
+@cache
+def where(device: str) -> Row:
+    """This process's machine and versions, as columns."""
+    exact = device == "cpu" and torch.backends.cpu.get_cpu_capability() in ("AVX2", "AVX512")
+    versions = {"python": platform.python_version(), "torch": torch.__version__,
+                "numpy": version("numpy"), "rulesweep": version("rulesweep")}  # fmt: skip
+    return {
+        "device": device if device == "cpu" else torch.cuda.get_device_name(),
+        "host": socket.gethostname(), "bitwise": exact, "versions": json.dumps(versions),
+    }  # fmt: skip

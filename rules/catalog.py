@@ -1,0 +1,119 @@
+"""From a name in a study file to a learning rule: built in, from a package, or by dotted path."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import inspect
+from collections.abc import Mapping
+from dataclasses import MISSING, Field, fields, is_dataclass
+from difflib import get_close_matches
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import Any
+
+from rules.rule import Rule
+
+BUILT_IN = {
+    "bp": "rules.bp:BP",
+    "fa": "rules.fa:FA",
+    "dfa": "rules.dfa:DFA",
+    "sdil": "rules.sdil:SDIL",
+}
+"""Names of the rules that come along. Packages add theirs as entry points `rulesweep.rules`."""
+
+
+class RuleError(ValueError):
+    """A rule that cannot be used; the message is one line for the user."""
+
+
+def names() -> dict[str, str]:
+    """Every known name and the `package.module:Class` it stands for."""
+    plugins = {point.name: point.value for point in entry_points(group="rulesweep.rules")}
+    return plugins | BUILT_IN
+
+
+def find(name: str) -> type[Rule]:
+    """The rule's class.
+
+    Raises:
+        RuleError: unknown name (the nearest ones are listed), failing import, or no rule there.
+    """
+    path = names().get(name, name)
+    if ":" not in path:
+        near = get_close_matches(name, names(), n=1)
+        hint = f'did you mean "{near[0]}"?' if near else f"known rules: {', '.join(names())}"
+        raise RuleError(f'no rule "{name}"; {hint} (or give your own as package.module:Class)')
+    module, _, attribute = path.partition(":")
+    try:
+        found = getattr(importlib.import_module(module), attribute)
+    except Exception as error:  # a user's module may raise anything
+        raise RuleError(
+            f'rule "{name}" cannot be imported: {type(error).__name__}: {error}'
+        ) from error
+    members = ("revision", "draws", "init", "teach")
+    if not is_dataclass(found) or not all(hasattr(found, member) for member in members):
+        raise RuleError(f'"{name}" is no rule: a rule is a frozen dataclass with '
+                        "`revision`, `draws`, `init` and `teach`")  # fmt: skip
+    return found  # type: ignore[return-value]
+
+
+def resolve(name: str, given: Mapping[str, Any]) -> dict[str, Any]:
+    """All options of a rule: its defaults, its preset where one is named, and what is given.
+
+    Raises:
+        RuleError: an unknown option or preset, or a value of the wrong type or out of range.
+    """
+    rule, chosen = find(name), dict(given)
+    if "preset" in chosen:
+        presets = getattr(rule, "presets", {})
+        preset = chosen.pop("preset")
+        if preset not in presets:
+            raise RuleError(f'rule "{name}" has no preset "{preset}"; '
+                            f"it has: {', '.join(presets) or 'none'}")  # fmt: skip
+        chosen = presets[preset] | chosen
+    known = {option.name: option for option in fields(rule)}  # type: ignore[arg-type]
+    for option, value in chosen.items():
+        if option not in known:
+            near = get_close_matches(option, known, n=1)
+            hint = f'did you mean "{near[0]}"?' if near else f"it has: {', '.join(known) or 'none'}"
+            raise RuleError(f'rule "{name}" has no option "{option}"; {hint}')
+        _check(name, known[option], value)
+    defaults = {option.name: option.default for option in known.values()}
+    missing = [option for option, value in (defaults | chosen).items() if value is MISSING]
+    if missing:
+        raise RuleError(f'rule "{name}" needs the option "{missing[0]}"')
+    return {option: _number(known[option], value) for option, value in (defaults | chosen).items()}
+
+
+def searchable(name: str) -> list[str]:
+    """The options that may be searched: those whose default is a float."""
+    return [option.name for option in fields(find(name))  # type: ignore[arg-type]
+            if isinstance(option.default, float)]  # fmt: skip
+
+
+def source_hash(name: str) -> str:
+    """A hash of the file that defines the rule: rows of other code can be told apart."""
+    file = inspect.getsourcefile(find(name))
+    return hashlib.sha256(Path(file).read_bytes()).hexdigest()[:12] if file else ""
+
+
+def _check(name: str, option: Field[Any], value: Any) -> None:
+    expected = type(option.default)
+    if expected is float:
+        fits = isinstance(value, (int, float)) and not isinstance(value, bool)
+    else:
+        fits = option.default is MISSING or type(value) is expected
+    where = f'option "{option.name}" of rule "{name}"'
+    if not fits:
+        raise RuleError(f"{where} is {value!r}; it takes a {expected.__name__}, "
+                        f"as the default {option.default!r}")  # fmt: skip
+    choices, least = option.metadata.get("choices"), option.metadata.get("least")
+    if choices and value not in choices:
+        raise RuleError(f"{where} is {value!r}; it takes one of: {', '.join(choices)}")
+    if least is not None and value < least:
+        raise RuleError(f"{where} is {value!r}; it must be at least {least}")
+
+
+def _number(option: Field[Any], value: Any) -> Any:
+    return float(value) if isinstance(option.default, float) else value

@@ -1,0 +1,152 @@
+"""Many networks of one shape as one batched tensor: parameters, forward pass, losses."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from math import sqrt
+
+import torch
+from torch import Tensor
+
+from rules.dims import Dims
+from rules.rule import Trace
+from rules.streams import Streams
+
+GAIN = {"tanh": 1.0, "relu": sqrt(2.0)}
+
+
+@dataclass(frozen=True)
+class Params:
+    """Weights W_1..W_{L+1}, each (replica, fan_in, fan_out), and biases (replica, 1, fan_out)."""
+
+    weights: tuple[Tensor, ...]
+    biases: tuple[Tensor, ...]  # empty where the network has none
+
+    def keep(self, replicas: list[int]) -> Params:
+        """The parameters of these replicas only."""
+        return self._map(lambda t: t[replicas])
+
+    def double(self) -> Params:
+        """A float64 copy."""
+        return self._map(Tensor.double)
+
+    def zeros(self) -> Params:
+        """Zeros of the same shapes."""
+        return self._map(torch.zeros_like)
+
+    def _map(self, change: Callable[[Tensor], Tensor]) -> Params:
+        return Params(tuple(map(change, self.weights)), tuple(map(change, self.biases)))
+
+
+def init_params(dims: Dims, activation: str, streams: Streams) -> Params:
+    """Weights from N(0, gain^2 / fan_in) with gain 1 for tanh and sqrt 2 for relu; biases 0.
+
+    The relu law is He et al., 2015. The readout has the gain of the hidden layers.
+    """
+    weights, biases = [], []
+    for l, (fan_in, fan_out) in enumerate(zip(dims.sizes, dims.sizes[1:], strict=False), start=1):
+        std = GAIN[activation] / sqrt(fan_in)
+        weights.append(std * streams.normal(f"weights/{l}", (fan_in, fan_out)))
+        biases.append(torch.zeros_like(weights[-1][:, :1]))
+    return Params(tuple(weights), tuple(biases) if dims.bias else ())
+
+
+@dataclass(frozen=True)
+class Net:
+    """The architecture as pure functions: h_l = phi(h_{l-1} W_l + b_l), linear readout.
+
+    With `residual`, h_l = phi(z_l) + h_{l-1} from the second hidden layer on.
+    """
+
+    activation: str = "tanh"
+    residual: bool = False
+    loss: str = "cross-entropy"
+
+    @staticmethod
+    def product(a: Tensor, b: Tensor) -> Tensor:
+        """a @ b, bit for bit the same for a replica alone as in a pack.
+
+        MKL takes another path for a single matrix with one row or one column, with another
+        order of summation; such a side is doubled and the copy thrown away.
+        """
+        rows, columns = a.shape[1], b.shape[2]
+        if rows == 1:
+            a = a.expand(-1, 2, -1)
+        if columns == 1:
+            b = b.expand(-1, -1, 2)
+        out = torch.bmm(a, b)
+        return out if rows > 1 and columns > 1 else out[:, :rows, :columns].contiguous()
+
+    def preactivation(self, params: Params, l: int, h: Tensor) -> Tensor:
+        """z_{l+1} from h_l (l counts from 0): (replica, batch, n_l) -> (replica, batch, n_{l+1})."""
+        z = self.product(h, params.weights[l])
+        return z.add_(params.biases[l]) if params.biases else z
+
+    def layer(self, params: Params, l: int, h: Tensor) -> tuple[Tensor, Tensor]:
+        """The hidden layer above h_l: its output h_{l+1} and its slope phi'(z_{l+1})."""
+        z = self.preactivation(params, l, h)
+        if self.activation == "tanh":
+            phi = torch.tanh_(z)
+            slope = 1 - phi.square()
+        else:
+            phi = torch.relu_(z)
+            slope = (phi > 0).to(phi.dtype)
+        return (phi + h if self.residual and l > 0 else phi), slope
+
+    def hidden(self, params: Params, x: Tensor) -> Iterator[Tensor]:
+        """The outputs h_1..h_L of the hidden layers, in turn, for x (replica, batch, inputs)."""
+        for l in range(len(params.weights) - 1):
+            x, _ = self.layer(params, l, x)
+            yield x
+
+    def logits(self, params: Params, x: Tensor) -> Tensor:
+        """The readout for x: (replica, batch, inputs) -> (replica, batch, outputs)."""
+        (top,) = deque(self.hidden(params, x), maxlen=1)
+        return self.preactivation(params, -1, top)
+
+    def losses(self, logits: Tensor, targets: Tensor) -> Tensor:
+        """Per example (replica, batch): cross-entropy, or half the squared error over outputs."""
+        if self.loss == "squared":
+            return (logits - targets).square().sum(-1) / 2
+        chosen = logits.gather(-1, targets.unsqueeze(-1)).squeeze(-1)
+        return torch.logsumexp(logits, -1) - chosen
+
+    def error(self, logits: Tensor, targets: Tensor) -> Tensor:
+        """dloss/dlogits per example, not divided by the batch: (replica, batch, outputs)."""
+        if self.loss == "squared":
+            return logits - targets
+        p = torch.softmax(logits, -1)
+        return p.scatter_add_(-1, targets.unsqueeze(-1), torch.full_like(p[..., :1], -1.0))
+
+    def trace(
+        self, params: Params, x: Tensor, targets: Tensor, streams: Streams, step: int
+    ) -> Trace:
+        """One forward pass with all that rules need of it."""
+        inputs, slopes = [x], []
+        for l in range(len(params.weights) - 1):
+            h, slope = self.layer(params, l, inputs[-1])
+            inputs.append(h)
+            slopes.append(slope)
+        logits = self.preactivation(params, -1, inputs[-1])
+        error, losses = self.error(logits, targets), self.losses(logits, targets)
+        return Trace(tuple(inputs), tuple(slopes), error, losses, targets, self, streams, step)
+
+    def perturbed_losses(
+        self, params: Params, trace: Trace, shifts: Sequence[Tensor]
+    ) -> list[Tensor]:
+        """The losses after adding shifts[l-1] to h_l, one hidden layer l at a time.
+
+        Each shift is (replica, batch, n_l); the answer has a (replica, batch) a hidden layer. All
+        perturbed copies travel upwards together, stacked along the batch, so that depth L costs L
+        products of growing size and not L(L+1)/2 small ones.
+        """
+        batch, depth = trace.losses.shape[1], len(shifts)
+        wave = trace.inputs[1] + shifts[0]
+        for l in range(1, depth):
+            above, _ = self.layer(params, l, wave)
+            wave = torch.cat([above, trace.inputs[l + 1] + shifts[l]], dim=1)
+        logits = self.preactivation(params, -1, wave)
+        repeats = (1, depth, *[1] * (trace.targets.dim() - 2))
+        return list(self.losses(logits, trace.targets.repeat(repeats)).split(batch, dim=1))

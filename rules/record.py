@@ -1,0 +1,142 @@
+"""What is written down while networks train: points of their curves, and an Outcome for each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+import torch
+
+from rules.learner import Learner
+from rules.measure import Credit, credit, evaluate, input_probe, probes
+from rules.net import Net
+from rules.settings import Measure
+from rules.task import Examples, Task
+
+DIVERGED = 1000.0
+"""A loss above this many times that at the start, or a non-finite one, ends a network."""
+
+TRAIN_EXAMPLES = 5000
+"""Training examples, the first of the set, on which the training loss is measured."""
+
+GROUP = 2**22
+"""Numbers in one list of layer outputs when credit is measured: it bounds the memory."""
+
+
+@dataclass(frozen=True)
+class Point:
+    """One network at one recorded step; None where the task has no such part."""
+
+    step: int
+    train_loss: float | None = None
+    train_accuracy: float | None = None
+    validation_loss: float | None = None
+    validation_accuracy: float | None = None
+    test_loss: float | None = None
+    test_accuracy: float | None = None
+    alignment: list[float] | None = None  # one value a hidden layer, input side first
+    update_cosine: list[float] | None = None
+    norm_ratio: list[float] | None = None
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What training one network gave."""
+
+    points: list[Point] = field(default_factory=list)
+    diverged_step: int | None = None  # updates made while the loss was within bounds
+    chance_accuracy: float | None = None
+    probe_accuracy: list[float] | None = None  # one value a hidden layer, input side first
+    probe_accuracy_untrained: list[float] | None = None
+    probe_accuracy_input: float | None = None
+
+
+class Recorder:
+    """Takes the points of a pack while it trains, and lets go of replicas that diverge."""
+
+    def __init__(self, net: Net, task: Task, measure: Measure | None, replicas: int) -> None:
+        self.net, self.task, self.measure = net, task, measure
+        self.parts = {"train": task.train.slice(0, TRAIN_EXAMPLES)}
+        if task.validation:
+            self.parts["validation"] = task.validation
+        if measure and task.test:
+            self.parts["test"] = task.test
+        self.chooser = "validation_loss" if task.validation else "train_loss"
+        self.points: list[list[Point]] = [[] for _ in range(replicas)]
+        self.diverged: dict[int, int] = {}
+
+    def record(self, learner: Learner) -> None:
+        """Take a point of every replica that still trains; the diverged ones stop here."""
+        points = [Point(learner.step) for _ in learner.replicas]
+        for name, examples in self.parts.items():
+            loss, accuracy = (v.tolist() for v in evaluate(self.net, learner.params, examples))
+            for place, point in enumerate(points):
+                values = {f"{name}_loss": loss[place]}
+                if examples.classes:
+                    values[f"{name}_accuracy"] = accuracy[place]
+                points[place] = replace(point, **values)
+        points = self._release(learner, points)
+        if self.measure and self.measure.alignment and points:
+            points = [replace(point, **layers)
+                      for point, layers in zip(points, self._credit(learner, self.measure.examples), strict=True)]  # fmt: skip
+        for replica, point in zip(learner.replicas, points, strict=True):
+            self.points[replica].append(point)
+
+    def _release(self, learner: Learner, points: list[Point]) -> list[Point]:
+        losses = torch.tensor([getattr(point, self.chooser) for point in points])
+        losses = losses.to(learner.limit)
+        if learner.step == 0:
+            learner.limit = DIVERGED * losses
+        healthy = (learner.healthy & (losses <= learner.limit)).tolist()
+        for place, replica in enumerate(learner.replicas):
+            if not healthy[place]:
+                self.diverged[replica] = int(learner.lasted[place])
+        if all(healthy):
+            return points
+        kept = [place for place, fine in enumerate(healthy) if fine]
+        learner.keep(kept)
+        return [points[place] for place in kept]
+
+    def _credit(self, learner: Learner, count: int) -> Iterator[dict[str, list[float]]]:
+        """Layer lists of every replica, in groups that fit into memory."""
+        examples = self.task.held_out.slice(0, count)
+        units = len(examples) * sum(w.shape[2] for w in learner.params.weights)
+        size = max(1, GROUP // units)
+        for first in range(0, len(learner.replicas), size):
+            part = learner.part(list(range(first, min(first + size, len(learner.replicas)))))
+            found = credit(self.net, part.rule, part.params, part.state, part.streams, examples)
+            yield from _layers(found)
+
+    def probe(self, learner: Learner) -> dict[int, list[float]]:
+        """Probe accuracies of the hidden layers, by replica; empty where probes do not apply."""
+        parts = self._probe_parts()
+        if not parts:
+            return {}
+        accuracy = probes(self.net, learner.params, *parts)
+        return dict(zip(learner.replicas, accuracy.tolist(), strict=True))
+
+    def outcomes(
+        self, untrained: dict[int, list[float]], trained: dict[int, list[float]]
+    ) -> list[Outcome]:
+        """The outcomes, in the order of the replicas."""
+        classes = self.task.train.classes
+        chance = 1 / classes if classes else None
+        parts = self._probe_parts()
+        on_input = input_probe(*parts) if parts else None
+        return [
+            Outcome(points, self.diverged.get(replica), chance,
+                    trained.get(replica), untrained.get(replica), on_input)
+            for replica, points in enumerate(self.points)
+        ]  # fmt: skip
+
+    def _probe_parts(self) -> tuple[Examples, Examples, float] | None:
+        """What probes learn from, what they are tested on, and their penalty."""
+        measure, test = self.measure, self.parts.get("test")
+        if not (measure and measure.probes and test and test.classes):
+            return None
+        return self.task.train.slice(0, measure.probe_examples), test, measure.ridge
+
+
+def _layers(found: Credit) -> list[dict[str, list[float]]]:
+    columns = {name: getattr(found, name).tolist() for name in Credit.__dataclass_fields__}
+    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
