@@ -8,7 +8,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
-from analysis import captions, lines, stats
+from analysis import captions, lines, scales, stats
 from analysis.figure import Plot, finish, label_outer, rule_handles, sheet
 from analysis.outcomes import counts, evaluated, metric_of
 from analysis.style import Look, looks
@@ -52,10 +52,9 @@ def _summary(rows: pd.DataFrame, metric: str) -> pd.DataFrame:
     cells = cells.merge(stats.cell_means(rows, metric), on=CELL, how="left")
     cells = cells.assign(metric=metric, n=cells["n"].fillna(0).astype("Int64"))
     order = {label: i for i, label in enumerate(rows["label"].unique())}
-    return cells.sort_values(
-        [*_PANEL, "label", "depth"],
-        key=lambda column: column.map(order) if column.name == "label" else column,
-    )[_SUMMARY]
+    line = pd.to_numeric(cells["widths"], errors="coerce")  # 64 before 128, unlike their texts
+    ranked = cells.assign(line=line, rank=cells["label"].map(order))
+    return ranked.sort_values([*GROUP, "line", "rank", "depth"])[_SUMMARY]
 
 
 def draw(
@@ -85,7 +84,7 @@ def figure(df: pd.DataFrame, of: Mapping[str, Look], note: str = "") -> Plot | N
         draw(seen[seen["widths"].eq(panel)], df, ax, of)
         ax.set_title(f"width {panel}" if len(panels) > 1 else "")
     metric = seen["metric"].iloc[0]
-    label_outer(axes, "depth (hidden layers)", metric.replace("_", " "))
+    label_outer(axes, "depth" if len(axes) > 1 else scales.DEPTH, metric.replace("_", " "))
     handles = rule_handles(of, seen["label"]) | _edge_handle(seen)
     sentences = [
         note,

@@ -31,10 +31,10 @@ def seeds(n: pd.Series, kind: str = "init") -> str:
     return f"{number} {kind} seed{'' if high == 1 else 's'}"
 
 
-def means(n: pd.Series, kind: str = "init") -> str:
-    """What the lines and bars are; one seed has no interval."""
-    interval = "with 95 % t interval " if n.max() > 1 else ""
-    return f"Mean {interval}over {seeds(n, kind)}"
+def means(n: pd.Series, mark: str = "bars") -> str:
+    """What the lines are, and the marks of their intervals; one seed has no interval."""
+    interval = f"with 95 % t interval ({mark}) " if n.max() > 1 else ""
+    return f"Mean {interval}over {seeds(n)}"
 
 
 def lost(summary: pd.DataFrame, substitute: str) -> str:

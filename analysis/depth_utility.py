@@ -87,8 +87,7 @@ def draw_profile(means: pd.DataFrame, ax: Axes, of: Mapping[str, Look]) -> None:
     """Alignment over hidden layers at one depth, the input side first."""
     depth = int(means["depth"].iloc[0])
     lines.with_bands(ax, means, "layer", of)
-    ax.set_xlim(0.5, depth + 0.5)
-    scales.integer_ticks(ax, range(1, depth + 1), most=5)
+    scales.layer_axis(ax, depth)
     ax.set_title(f"depth {depth}")
 
 
@@ -134,12 +133,13 @@ def _handles(
 def _sentences(summary: pd.DataFrame) -> list[str]:
     others = summary[summary["rule"].ne("bp")]
     with_signal = others.groupby("label", sort=False)["n"].sum().gt(0)
-    silent = int(others["silent"].sum())
+    silent = int(others.loc[others["n"].gt(0), "silent"].sum())
     return [
-        f"Cosine of signal and negative gradient. {captions.means(others['n'])}; dots: seeds.",
+        "Cosine of signal and negative gradient.",
+        f"{captions.means(others['n'], 'bars, bands')}; dots: seeds.",
         "bp is 1 by definition." if len(others) < len(summary) else "",
         captions.named("No signal", with_signal.index[~with_signal]),
-        f"{silent} networks with a silent layer, which is left out." if silent else "",
+        f"{silent} networks have a silent layer, left out of the means." if silent else "",
         captions.lost(summary, "without alignment, left out"),
     ]
 

@@ -7,6 +7,7 @@ from math import ceil
 from pathlib import Path
 from textwrap import fill
 
+import numpy as np
 import pandas as pd
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
@@ -19,7 +20,8 @@ from analysis.style import COLUMN_INCHES, Look, style
 FORMATS = ("png", "pdf", "svg")
 
 _WIDE_INCHES, _PANEL_INCHES, _LINE_INCHES = 1.9, 1.2, 0.13
-_CAPTION_CHARACTERS, _LABEL_CHARACTERS = 76, 40
+_CAPTION_CHARACTERS, _LABEL_CHARACTERS = 70, 40
+_LINE_CHARACTERS, _HANDLE_CHARACTERS = 62, 6
 _UNDATED = {"png": {}, "pdf": {"CreationDate": None}, "svg": {"Date": None}}
 
 
@@ -123,8 +125,12 @@ def finish(fig: Figure, title: str, legend: Mapping[str, Artist], sentences: Ite
 
 
 def _legend_columns(legend: Iterable[str]) -> int:
-    longest = max((len(_short(label)) for label in legend), default=1)
-    return max(1, min(len(list(legend)), 58 // (longest + 7)))
+    """As many columns as fit; Matplotlib fills them one after the other."""
+    widths = [len(_short(label)) + _HANDLE_CHARACTERS for label in legend]
+    for columns in range(len(widths), 1, -1):
+        if sum(max(column) for column in np.array_split(widths, columns)) <= _LINE_CHARACTERS:
+            return columns
+    return 1
 
 
 def _short(label: str) -> str:

@@ -17,7 +17,7 @@ from analysis.trials import CELL, GROUP
 SPLIT = [*GROUP, "widths"]
 """The columns whose values each have a figure of their own."""
 
-ALIGNMENT = "early-third alignment"
+ALIGNMENT = "early_third_alignment"
 
 
 def summarise(df: pd.DataFrame, metric: str = "test_accuracy") -> pd.DataFrame:
@@ -95,10 +95,11 @@ def figure(df: pd.DataFrame, of: Mapping[str, Look], note: str = "") -> Plot | N
         for ax, depth in zip(axes, depths, strict=True):
             draw(part[part["depth"].eq(depth)], ax, of)
             ax.set_title(f"depth {depth}")
-        label_outer(axes, "step", quantity.replace("_", " "))
+        label_outer(axes, "step", quantity.removeprefix("early_third_").replace("_", " "))
     sentences = [
         note,
-        f"{captions.means(summary['n'])} (bands).",
+        f"{captions.means(summary['n'], 'bands')}.",
+        "Alignment: of the first third of the layers." if ALIGNMENT in quantities else "",
         captions.lost(counts(evaluated(df), CELL), captions.substituted(quantities[0])),
     ]
     finish(fig, captions.title(df), rule_handles(of, summary["label"]), sentences)

@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 from analysis import scales
 from analysis.style import Look
 
+_MOST_MARKERS = 12
+
 
 def over_depth(ax: Axes, means: pd.DataFrame, dots: pd.DataFrame, of: Mapping[str, Look]) -> None:
     """A dodged line a rule, with its intervals, and its dots beside the means.
@@ -47,6 +49,7 @@ def with_bands(ax: Axes, means: pd.DataFrame, x: str, of: Mapping[str, Look]) ->
         if line.empty:
             continue
         places = line[x].to_numpy(dtype=float)
-        ax.plot(places, line["mean"], color=look.color, marker=look.marker, ms=2.2, label=label)
+        marker = look.marker if len(line) <= _MOST_MARKERS else ""
+        ax.plot(places, line["mean"], marker=marker, ms=2.2, color=look.color, label=label)
         low, high = (line[bound].fillna(line["mean"]) for bound in ("low", "high"))
         ax.fill_between(places, low, high, color=look.color, alpha=0.2, linewidth=0)

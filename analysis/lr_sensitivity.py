@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
+from numpy.typing import NDArray
 
 from analysis import captions, scales, stats
 from analysis.figure import Plot, finish, label_outer, rule_handles, sheet
@@ -19,6 +20,7 @@ SPLIT = [*GROUP, "widths"]
 """The columns whose values each have a figure of their own."""
 
 _POINT = [*CELL, "lr", "hyperparameters"]
+_TOP = 0.96
 _RING: dict[str, Any] = {"marker": "o", "mfc": "none", "ms": 6.5, "mew": 0.9, "linestyle": ""}
 _SQUARE: dict[str, Any] = {
     "marker": "s",
@@ -76,13 +78,18 @@ def draw(summary: pd.DataFrame, ax: Axes, of: Mapping[str, Look]) -> None:
         joined = "-" if points["searched"].le(1).all() else ""
         ax.plot(points["lr"], points["mean"], look.marker, ls=joined, color=look.color, label=label)
         _mark_chosen(ax, points, points["mean"].tolist(), look)
-    above: dict[str, Any] = {"transform": ax.get_xaxis_transform(), "clip_on": False}
+    above = ax.get_xaxis_transform()
     labels = [label for label in of if label in set(lost["label"])]
-    for height, label in zip(np.linspace(0.97, 0.85, len(labels)), labels, strict=True):
+    for height, label in zip(_heights(len(labels)), labels, strict=True):
         points = lost[lost["label"].eq(label)]
-        ax.plot(points["lr"], [height] * len(points), "x", color=of[label].color, **above)
-        _mark_chosen(ax, points, [height] * len(points), of[label], **above)
+        ax.plot(points["lr"], [height] * len(points), "x", color=of[label].color, transform=above)
+        _mark_chosen(ax, points, [height] * len(points), of[label], transform=above)
     scales.log_ticks(ax, "x")
+
+
+def _heights(count: int) -> NDArray[np.float64]:
+    """Where the crosses of each rule stand: fractions of a panel, in at most its upper half."""
+    return np.linspace(_TOP, _TOP - min(0.07 * (count - 1), 0.45), count)
 
 
 def _is_lost(summary: pd.DataFrame) -> pd.Series:
@@ -125,25 +132,27 @@ def _handles(seen: pd.DataFrame) -> dict[str, Line2D]:
     edge, lost = seen["chosen"] & seen["at_edge"], _is_lost(seen)
     marks = {
         "chosen": (seen["chosen"].any(), Line2D([], [], color="0.4", **_RING)),
-        "chosen at edge of range": (edge.any(), Line2D([], [], **_SQUARE)),
-        "diverged or failed": (lost.any(), Line2D([], [], color="0.4", marker="x", linestyle="")),
+        "chosen at edge": (edge.any(), Line2D([], [], **_SQUARE)),
+        "diverged": (lost.any(), Line2D([], [], color="0.4", marker="x", linestyle="")),
     }
     return {name: handle for name, (present, handle) in marks.items() if present}
 
 
 def _limit(axes: Sequence[Axes], seen: pd.DataFrame) -> None:
     """One y range for all panels: losses above the start's leave it, lost rates have room."""
+    lost = seen[_is_lost(seen)]
     scores = seen.loc[~_is_lost(seen), "mean"]
     if scores.empty:
         return
     low, high = scores.min(), scores.max()
     if seen["metric"].iloc[0] in LOSSES:
         high = max(min(high, 1.05 * seen["start"].max()), low)
-    room = 0.25 if _is_lost(seen).any() else 0.08
-    if low > 0 and high > 20 * low:
+    is_log = low > 0 and high > 20 * low
+    ends = np.log([low, high]) if is_log else np.array([low, high])
+    span = np.ptp(ends) or 1.0
+    taken = 1 - _heights(lost["label"].nunique()).min(initial=1) + 0.08
+    ends += [-0.14 * span, span * 1.14 * taken / (1 - taken)]
+    axes[0].set_ylim(*(np.exp(ends) if is_log else ends))
+    if is_log:
         for ax in axes:
-            ax.set_ylim(low * (low / high) ** 0.08, high * (high / low) ** room)
             scales.log_ticks(ax, "y")
-        return
-    span = (high - low) or 1.0
-    axes[0].set_ylim(low - 0.08 * span, high + room * span)

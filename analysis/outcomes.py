@@ -48,9 +48,11 @@ def substitute(df: pd.DataFrame) -> pd.DataFrame:
     What the data do not have (a test set, say) stays null, and so do pending networks.
     """
     lost = df["status"].isin(["diverged", "failed"])
+    floors = dict.fromkeys(ACCURACIES, floor(df, ACCURACIES[0]))
+    floors |= dict.fromkeys(LOSSES, floor(df, LOSSES[0]))
     return df.assign(**{
-        metric: df[metric].mask(lost & _is_measured(df, metric), floor(df, metric))
-        for metric in (*ACCURACIES, *LOSSES)
+        metric: df[metric].mask(lost & _is_measured(df, metric), value)
+        for metric, value in floors.items()
     })  # fmt: skip
 
 

@@ -5,10 +5,15 @@ from typing import Any
 __all__ = ["Plan", "Result", "Study", "load_study", "plan", "run", "study_from", "verify"]
 
 _HOMES = {
-    "Study": "orchestrator.spec", "load_study": "orchestrator.spec",
-    "study_from": "orchestrator.spec", "Plan": "orchestrator.plan", "plan": "orchestrator.plan",
-    "Result": "orchestrator.run", "run": "orchestrator.run", "verify": "orchestrator.verify",
-}  # fmt: skip
+    "Study": "orchestrator.spec",
+    "load_study": "orchestrator.spec",
+    "study_from": "orchestrator.spec",
+    "Plan": "orchestrator.plan",
+    "plan": "orchestrator.plan",
+    "Result": "orchestrator.run",
+    "run": "orchestrator.run",
+    "verify": "orchestrator.verify",
+}
 
 
 def __getattr__(name: str) -> Any:

@@ -46,8 +46,17 @@ class Campaign:
     def id(self) -> str:
         """A hash of all that decides what is asked, but for the number of rounds."""
         rule, search = self.cells[0].rule, self.search
-        return short_hash([[cell.content for cell in self.cells], rule.space, rule.fixed,
-                           search.sampler, search.points, search.seed_list, search.choose])  # fmt: skip
+        return short_hash(
+            [
+                [cell.content for cell in self.cells],
+                rule.space,
+                rule.fixed,
+                search.sampler,
+                search.points,
+                search.seed_list,
+                search.choose,
+            ]
+        )
 
     @property
     def rounds(self) -> int:
@@ -90,13 +99,16 @@ class Campaign:
             for evaluation in self.evaluations
             for seeds in evaluation.seeds
         )
-        return [Wanted(trial, "evaluate") for trial in {trial.id: trial for trial in trials}.values()]
+        return [
+            Wanted(trial, "evaluate") for trial in {trial.id: trial for trial in trials}.values()
+        ]
 
     def outline(self) -> list[Wanted]:
         """Every network the campaign will want, at a placeholder rate: for counting ahead."""
         nowhere: Point = {"lr": 0.0}
-        tuning = [w for r in range(self.rounds)
-                  for w in self.tuning(r, [nowhere] * self.search.points)]  # fmt: skip
+        tuning = [
+            w for r in range(self.rounds) for w in self.tuning(r, [nowhere] * self.search.points)
+        ]
         return tuning + self.evaluating(nowhere)
 
 

@@ -1,12 +1,15 @@
-"""The columns of the trial table: names, dtypes, units and meanings, each written once."""
+"""The columns of the trial table: names, dtypes, units and meanings; and rows as Arrow tables."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import pyarrow as pa
 
 TABLE_VERSION = 1
+
 
 @dataclass(frozen=True)
 class Column:
@@ -63,7 +66,7 @@ COLUMNS: tuple[Column, ...] = (
     Column("diverged_step", _INT, "result", "updates before the loss left its bounds"),
     Column("initial_loss", _FLOAT, "result", "loss before the first update, on the data that "
            "chooses (validation if there is any, else training)"),
-    Column("train_loss", _FLOAT, "result", "at the end, on the training set"),
+    Column("train_loss", _FLOAT, "result", "at the end, on the first 1000 training examples"),
     Column("train_accuracy", _FLOAT, "result", "at the end", "fraction"),
     Column("validation_loss", _FLOAT, "result", "at the end; chooses the learning rate"),
     Column("validation_accuracy", _FLOAT, "result", "at the end", "fraction"),
@@ -110,3 +113,24 @@ SCHEMA = pa.schema(
 def named(*kinds: str) -> list[str]:
     """The names of the columns of these kinds, in order."""
     return [column.name for column in COLUMNS if column.kind in kinds]
+
+
+def table_of(rows: Sequence[Mapping[str, Any]]) -> pa.Table:
+    """Rows as a table with every column; what a row leaves out is null."""
+    return pa.table(
+        {f.name: pa.array([row.get(f.name) for row in rows], f.type) for f in SCHEMA}, schema=SCHEMA
+    )
+
+
+def to_blob(table: pa.Table) -> bytes:
+    """A table as bytes (Arrow's stream format), as packs come back from workers."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    return bytes(sink.getvalue())
+
+
+def from_blob(blob: bytes) -> pa.Table:
+    """The table in such bytes."""
+    with pa.ipc.open_stream(blob) as reader:
+        return reader.read_all()

@@ -75,7 +75,8 @@ def _place(location: Location, tree: object) -> str:
     steps = []
     for step in location:
         inside = _entry(tree, step)
-        if inside is _ABSENT and (isinstance(step, int) or step in _INVISIBLE):
+        lone = isinstance(step, int) and not isinstance(tree, list | tuple)
+        if inside is _ABSENT and (lone or step in _INVISIBLE):
             continue
         steps.append(str(step) if str(step).isprintable() else shown(step))
         tree = inside

@@ -28,8 +28,9 @@ LIBRARIES = ("rulesweep", "torch", "ray", "optuna", "numpy", "pandas", "pyarrow"
 def study_id(grid: Grid) -> str:
     """A hash of all that decides which networks the study wants."""
     cells = [[e.cell.rule.label, e.cell.content, e.seeds] for e in grid.evaluations]
-    spaces = sorted({(e.cell.rule.label, e.cell.rule.space, e.cell.rule.fixed)
-                     for e in grid.evaluations})  # fmt: skip
+    spaces = sorted(
+        {(e.cell.rule.label, e.cell.rule.space, e.cell.rule.fixed) for e in grid.evaluations}
+    )
     return short_hash([grid.study.name, cells, spaces, grid.study.search.model_dump(mode="json")])
 
 
@@ -44,16 +45,19 @@ def held(folder: Path) -> Iterator[None]:
         folder.mkdir(parents=True, exist_ok=True)
         lock = (folder / ".lock").open("a+")
     except OSError as error:
-        raise StoreError(f"run folder {folder} cannot be written: {error.strerror}; "
-                         "give another with --out") from error  # fmt: skip
+        raise StoreError(
+            f"run folder {folder} cannot be written: {error.strerror}; give another with --out"
+        ) from error
     with lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             lock.seek(0)
             holder = lock.read().strip() or "another process"
-            raise StoreError(f"run folder {folder} is in use by {holder}; wait for it, stop it, "
-                             "or give another with --out") from None  # fmt: skip
+            raise StoreError(
+                f"run folder {folder} is in use by {holder}; wait for it, stop it, "
+                "or give another with --out"
+            ) from None
         lock.truncate(0)
         lock.write(f"process {os.getpid()} on {socket.gethostname()}")
         lock.flush()
@@ -97,7 +101,9 @@ def revision(folder: Path) -> str:
     """The git revision of a folder, with a + where its files have changed; empty outside git."""
 
     def git(*words: str) -> str:
-        done = subprocess.run(["git", *words], cwd=folder, capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            ["git", *words], cwd=folder, capture_output=True, text=True, check=False
+        )
         return done.stdout.strip() if done.returncode == 0 else ""
 
     try:
@@ -109,9 +115,9 @@ def revision(folder: Path) -> str:
 
 def log_to(folder: Path) -> logging.Logger:
     """Send rulesweep's, Ray's and Optuna's own messages to run.log, and only there."""
-    handler = logging.FileHandler(folder / "run.log")
-    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
     for name in ("rulesweep", "ray", "optuna"):
+        handler = logging.FileHandler(folder / "run.log")  # one each: Ray sets its own format
+        handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
         logger = logging.getLogger(name)
         for old in [h for h in logger.handlers if isinstance(h, logging.FileHandler)]:
             logger.removeHandler(old)

@@ -9,8 +9,10 @@ from math import ceil
 from pathlib import Path
 from typing import Any
 
-from orchestrator.spec import GridBlock, Matched, Range, RuleChoice, Study, StudyError
+from orchestrator.spec import GridBlock, Matched, Range, RuleChoice, Study
+from orchestrator.spec import Network as NetworkSpec
 from orchestrator.trial import Cell, Rule, TaskSetting
+from orchestrator.yaml_file import StudyError
 from rules import catalog
 from rules.data import Data, load
 from rules.dims import dims_of, matched_width
@@ -52,7 +54,7 @@ def expand(study: Study, data_dir: Path | None = None) -> Grid:
         Evaluation(_cell(study, rule, tasks[axes["dataset"]], axes), _seeds(block))
         for block in study.blocks
         for rule in rules
-        for axes in _points(block, rule.label, tasks, study.network.bias)
+        for axes in _points(block, rule.label, tasks, study.network)
     )
     _refuse_equal(evaluations)
     return Grid(study, evaluations, data)
@@ -65,62 +67,89 @@ def resolved(choice: RuleChoice, study: Study) -> Rule:
     able = catalog.searchable(choice.name)
     for name in choice.search:
         if name != "lr" and name not in able:
-            raise StudyError([f'rules: option "{name}" of "{choice.label}" cannot be searched; '
-                              f"these can: {', '.join(['lr', *able])}"])  # fmt: skip
+            raise StudyError(
+                [
+                    f'rules: option "{name}" of "{choice.label}" cannot be searched; '
+                    f"these can: {', '.join(['lr', *able])}"
+                ]
+            )
     return Rule(
-        choice.name, choice.label,
+        choice.name,
+        choice.label,
         tuple(sorted((k, v) for k, v in options.items() if k not in space)),
-        found.revision, found.draws, catalog.source_hash(choice.name),
+        found.revision,
+        found.draws,
+        catalog.source_hash(choice.name),
         tuple(sorted((k, float(v)) for k, v in space.items() if not isinstance(v, Range))),
         tuple(sorted((k, v.low, v.high) for k, v in space.items() if isinstance(v, Range))),
-    )  # fmt: skip
+    )
 
 
 def _task(name: str, study: Study, data: Data) -> TaskSetting:
     if (study.training.loss == "squared") != (data.classes is None):
         fitting = "squared" if data.classes is None else "cross-entropy"
-        raise StudyError([f'training.loss: data set "{name}" needs the loss {fitting}; '
-                          f"got {study.training.loss}"])  # fmt: skip
+        raise StudyError(
+            [
+                f'training.loss: data set "{name}" needs the loss {fitting}; '
+                f"got {study.training.loss}"
+            ]
+        )
     train, _ = split(len(data.x_train), study.validation, study.task.split_seed)
     return TaskSetting(
-        name, tuple(sorted(study.task.options.items())), study.validation, study.task.split_seed,
-        data.fingerprint, data.inputs, data.outputs, data.classes, len(train),
-    )  # fmt: skip
+        name,
+        tuple(sorted(study.task.options.items())),
+        study.validation,
+        study.task.split_seed,
+        data.fingerprint,
+        data.inputs,
+        data.outputs,
+        data.classes,
+        len(train),
+    )
 
 
 def _points(
-    block: GridBlock, label: str, tasks: dict[str, TaskSetting], bias: bool
+    block: GridBlock, label: str, tasks: dict[str, TaskSetting], network: NetworkSpec
 ) -> Iterator[dict[str, Any]]:
     widths = block.width if isinstance(block.width, tuple) else (0,)  # 0: to be matched
     axes = ("dataset", "activation", "residual", "depth", "width")
     values = (block.dataset, block.activation, block.residual, block.depth, widths)
     for combination in product(*values):
-        point = dict(zip(axes, combination, strict=True))
+        point: dict[str, Any] = dict(zip(axes, combination, strict=True))
         if isinstance(block.width, Matched):
-            point["width"] = _matched(block.width, tasks[point["dataset"]], point, bias)
+            point["width"] = _matched(
+                block.width, tasks[point["dataset"]], point, bias=network.bias
+            )
         if not any(exclusion.drops({"label": label} | point) for exclusion in block.exclude):
             yield point
 
 
-def _matched(width: Matched, task: TaskSetting, point: dict[str, Any], bias: bool) -> int:
+def _matched(width: Matched, task: TaskSetting, point: dict[str, Any], *, bias: bool) -> int:
     def count(depth: int, units: int) -> int:
         return dims_of(Network(depth, units, bias=bias), task.inputs, task.outputs).parameter_count
 
     reference = width.match_parameters
     try:
-        return matched_width(lambda units: count(point["depth"], units),
-                             count(reference.depth, reference.width))  # fmt: skip
+        return matched_width(
+            lambda units: count(point["depth"], units), count(reference.depth, reference.width)
+        )
     except ValueError as error:
-        raise StudyError([f"grid.width.match_parameters: at depth {point['depth']} {error}; "
-                          "take a wider reference or leave that depth out"]) from None  # fmt: skip
+        raise StudyError(
+            [
+                f"grid.width.match_parameters: at depth {point['depth']} {error}; "
+                "take a wider reference or leave that depth out"
+            ]
+        ) from None
 
 
 def _cell(study: Study, rule: Rule, task: TaskSetting, axes: dict[str, Any]) -> Cell:
-    network = Network(axes["depth"], axes["width"], axes["activation"], axes["residual"],
-                      study.network.bias)  # fmt: skip
+    network = Network(
+        axes["depth"], axes["width"], axes["activation"], axes["residual"], study.network.bias
+    )
     device = "cuda" if study.resources.gpus else "cpu"
-    return Cell(rule, task, network, _training(study, task),
-                Measure(**study.measure.model_dump()), device)  # fmt: skip
+    return Cell(
+        rule, task, network, _training(study, task), Measure(**study.measure.model_dump()), device
+    )
 
 
 def _training(study: Study, task: TaskSetting) -> Training:
@@ -132,10 +161,19 @@ def _training(study: Study, task: TaskSetting) -> Training:
     else:
         record = set(given.record)
     if max(record, default=0) > steps:
-        raise StudyError([f"training.record: should end by the last step, {steps}; "
-                          f"got {max(record)}"])  # fmt: skip
-    return Training(steps, batch, given.momentum, given.weight_decay, given.loss, given.dtype,
-                    tuple(sorted(record)), given.normalize_signals)  # fmt: skip
+        raise StudyError(
+            [f"training.record: should end by the last step, {steps}; got {max(record)}"]
+        )
+    return Training(
+        steps,
+        batch,
+        given.momentum,
+        given.weight_decay,
+        given.loss,
+        given.dtype,
+        tuple(sorted(record)),
+        given.normalize_signals,
+    )
 
 
 def _seeds(block: GridBlock) -> tuple[tuple[int, int], ...]:

@@ -5,14 +5,15 @@ from __future__ import annotations
 import signal
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
 from orchestrator.folder import describe, held, log_to, revision, study_id
-from orchestrator.grid import Grid, expand
+from orchestrator.grid import expand
 from orchestrator.spec import Study
 from orchestrator.store import Store
 from orchestrator.sweep import Finished, Pump, run_inline
@@ -65,7 +66,7 @@ def default_folder(study: Study) -> Path:
     return Path("runs") / study.name
 
 
-def run(
+def run(  # noqa: PLR0913 - all but the study have defaults, and go by name
     study: Study,
     out: str | Path | None = None,
     *,
@@ -99,34 +100,30 @@ def run(
     with held(folder), interruptible():
         log = log_to(folder)
         describe(folder, grid, source)
-        pump = Pump(grid, Store(folder, compact=True), study_id(grid), workers or 1,
-                    revision(Path.cwd()))  # fmt: skip
+        pump = Pump(
+            grid, Store(folder, compact=True), study_id(grid), workers or 1, revision(Path.cwd())
+        )
         known = sum(pump.counts.values())
         log.info("%s: %d networks in the table, %d to train", study.name, known, pump.missing)
-        telling = _Telling(pump, reporter or Silent(), log)
-        interrupted = False
-        try:
-            if not pump.finished:
-                telling.begin()
-                _train(pump, folder, address, inline, workers, paths)
-            interrupted = not pump.finished
-        except KeyboardInterrupt:
-            interrupted = True
-        finally:
-            telling.reporter.ended()
+        if inline:
+            train = partial(_train_here, pump)
+        else:
+            train = partial(_train_on_ray, pump, folder, address, workers, paths)
+        interrupted = _Telling(pump, reporter or Silent(), log).through(train)
         log.info("interrupted" if interrupted else "finished")
-    return _result(folder, pump, known, interrupted)
+    return _result(folder, pump, known, interrupted=interrupted)
 
 
-def _train(
-    pump: Pump, folder: Path, address: str, inline: bool, workers: int | None, paths: Sequence[str]
+def _train_here(pump: Pump) -> None:
+    from orchestrator.worker import Worker  # torch takes seconds to import
+
+    run_inline(pump, Worker(pump.grid.data, pump.grid.study.resources.cpus).train_pack)
+
+
+def _train_on_ray(
+    pump: Pump, folder: Path, address: str, workers: int | None, paths: Sequence[str]
 ) -> None:
-    if inline:
-        from orchestrator.worker import Worker  # torch takes seconds to import
-
-        run_inline(pump, Worker(pump.grid.data, pump.grid.study.resources.cpus).train_pack)
-        return
-    from orchestrator import schedule  # so does Ray
+    from orchestrator import schedule  # Ray takes seconds to import
 
     resources = pump.grid.study.resources
     schedule.start(address, workers and workers * resources.cpus)
@@ -144,27 +141,49 @@ class _Telling:
     def __init__(self, pump: Pump, reporter: Reporter, log: Any) -> None:
         self.pump, self.reporter, self.log = pump, reporter, log
 
-    def begin(self) -> None:
+    def through(self, train: Callable[[], None]) -> bool:
+        """Train what is missing, if anything is; whether that was interrupted."""
+        if self.pump.finished:
+            return False
         self.pump.observe = self.finished
         self.reporter.began(self.pump)
+        try:
+            train()
+        except KeyboardInterrupt:
+            return True
+        finally:
+            self.reporter.ended()
+        return not self.pump.finished
 
     def finished(self, finished: Finished) -> None:
         cell = finished.pack.cell
-        self.log.info("%s %s %s: %d networks in %.2f s", cell.rule.label, finished.phase, cell.axes,
-                      len(finished.statuses), finished.seconds)  # fmt: skip
+        self.log.info(
+            "%s %s %s: %d networks in %.2f s",
+            cell.rule.label,
+            finished.phase,
+            cell.axes,
+            len(finished.statuses),
+            finished.seconds,
+        )
         for error in finished.errors:
             self.log.error("%s %s: %s", cell.rule.label, cell.axes, error)
         self.reporter.packed(finished)
 
 
-def _result(folder: Path, pump: Pump, known: int, interrupted: bool) -> Result:
+def _result(folder: Path, pump: Pump, known: int, *, interrupted: bool) -> Result:
     def counted(status: str) -> int:
         return sum(n for (_, _, s), n in pump.counts.items() if s == status)
 
     return Result(
-        folder, sum(pump.totals.values()), known, sum(pump.counts.values()) - known,
-        counted("diverged"), counted("failed"), tuple(pump.stopped), interrupted,
-    )  # fmt: skip
+        folder,
+        sum(pump.totals.values()),
+        known,
+        sum(pump.counts.values()) - known,
+        counted("diverged"),
+        counted("failed"),
+        tuple(pump.stopped),
+        interrupted,
+    )
 
 
 def importable(source: Path | None) -> list[str]:

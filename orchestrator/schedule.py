@@ -1,4 +1,4 @@
-"""Ray: one Tuner, one Searcher that works the pump, one Trainable that trains packs. The only door."""
+"""The only door to Ray: one Tuner, one Searcher that works the pump, one Trainable."""
 
 from __future__ import annotations
 
@@ -29,7 +29,6 @@ from ray.tune.search import Searcher
 from orchestrator.sweep import Pump
 from orchestrator.trial import Pack
 from orchestrator.worker import Worker
-from rules.data import Data
 
 
 class ScheduleError(RuntimeError):
@@ -69,12 +68,14 @@ def slots(cpus: int, gpus: float) -> int:
     Raises:
         ScheduleError: no node can hold one.
     """
-    nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
+    nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]  # type: ignore[no-untyped-call]
     fits = [_fits(node, cpus, gpus) for node in nodes]
     if not sum(fits):
         most = ", ".join(f"{n.get('CPU', 0):g} cpus and {n.get('GPU', 0):g} gpus" for n in nodes)
-        raise ScheduleError(f"resources: no node has {cpus} cpus and {gpus:g} gpus for a worker; "
-                            f"the nodes have {most}")  # fmt: skip
+        raise ScheduleError(
+            f"resources: no node has {cpus} cpus and {gpus:g} gpus for a worker; "
+            f"the nodes have {most}"
+        )
     return sum(fits)
 
 
@@ -129,11 +130,10 @@ class PumpSearcher(Searcher):
 class PackTrial(tune.Trainable):
     """Trains one pack in one step, and then is used again for the next."""
 
-    def setup(
-        self, config: dict[str, Any], data: Mapping[str, Data], threads: int, paths: Sequence[str]
-    ) -> None:
-        sys.path.extend(path for path in paths if path not in sys.path)
-        self.worker = Worker(data, threads)
+    def setup(self, config: dict[str, Any], **shared: Any) -> None:
+        """Once a process: `shared` holds the data sets, from Ray's object store, and settings."""
+        sys.path.extend(path for path in shared["paths"] if path not in sys.path)
+        self.worker = Worker(shared["data"], shared["threads"])
 
     def reset_config(self, new_config: dict[str, Any]) -> bool:
         return True
@@ -154,14 +154,19 @@ def run(pump: Pump, folder: Path, paths: Sequence[str]) -> None:
     tune.Tuner(
         tune.with_resources(trainable, {"cpu": resources.cpus, "gpu": resources.gpus}),
         tune_config=tune.TuneConfig(
-            search_alg=searcher, num_samples=-1, max_concurrent_trials=pump.workers,
-            reuse_actors=True, trial_dirname_creator=lambda trial: str(trial.trial_id),
+            search_alg=searcher,
+            num_samples=-1,
+            max_concurrent_trials=pump.workers,
+            reuse_actors=True,
+            trial_dirname_creator=lambda trial: str(trial.trial_id),
         ),
         run_config=tune.RunConfig(
-            storage_path=str(folder.resolve()), name="ray", verbose=0,
+            storage_path=str(folder.resolve()),
+            name="ray",
+            verbose=0,
             failure_config=tune.FailureConfig(max_failures=0),  # the pump retries, halving the pack
             checkpoint_config=tune.CheckpointConfig(checkpoint_at_end=False),
         ),
-    ).fit()  # fmt: skip
+    ).fit()
     if searcher.error is not None:
         raise searcher.error

@@ -1,4 +1,4 @@
-"""Choosing hyperparameters: ask for points, tell their values, take the best. The door to Optuna."""
+"""Choosing hyperparameters: ask, tell, best. The only door to Optuna."""
 
 from __future__ import annotations
 
@@ -60,11 +60,17 @@ class Search:
         }
         study = optuna.create_study(direction="minimize", sampler=self._sampler())
         worst = max((value for _, value in self.told if value < inf), default=0.0)
-        study.add_trials([
-            optuna.trial.create_trial(params={name: point[name] for name in distributions},
-                                      distributions=distributions, value=min(value, worst))
-            for point, value in self.told if self._inside(point)
-        ])  # fmt: skip
+        study.add_trials(
+            [
+                optuna.trial.create_trial(
+                    params={name: point[name] for name in distributions},
+                    distributions=distributions,
+                    value=min(value, worst),
+                )
+                for point, value in self.told
+                if self._inside(point)
+            ]
+        )
         return [study.ask(distributions).params for _ in range(self.points)]
 
     def _inside(self, point: Point) -> bool:
@@ -77,9 +83,13 @@ class Search:
         if self.sampler == "random":
             return optuna.samplers.RandomSampler(seed=seed)
         return optuna.samplers.TPESampler(
-            seed=seed, n_startup_trials=1, n_ei_candidates=24,
-            multivariate=len(self.space) > 1, group=False, constant_liar=True,
-        )  # fmt: skip
+            seed=seed,
+            n_startup_trials=1,
+            n_ei_candidates=24,
+            multivariate=len(self.space) > 1,
+            group=False,
+            constant_liar=True,
+        )
 
 
 def log_even(space: Sequence[tuple[str, float, float]], count: int) -> list[Point]:
@@ -90,10 +100,12 @@ def log_even(space: Sequence[tuple[str, float, float]], count: int) -> list[Poin
     """
     ordered = sorted(space, key=lambda entry: entry[0] != "lr")
     return [
-        {name: exp(log(low) + (log(high) - log(low)) * level(i, place, count) / (count - 1))
-         for place, (name, low, high) in enumerate(ordered)}
+        {
+            name: exp(log(low) + (log(high) - log(low)) * level(i, place, count) / (count - 1))
+            for place, (name, low, high) in enumerate(ordered)
+        }
         for i in range(count)
-    ]  # fmt: skip
+    ]
 
 
 def level(point: int, place: int, count: int) -> int:
@@ -103,4 +115,3 @@ def level(point: int, place: int, count: int) -> int:
     strides = [s for s in range(1, count + 1) if gcd(s, count) == 1]
     stride = strides[(len(strides) // 2 + place - 1) % len(strides)]
     return (point * stride + place * count // 2) % count
-

@@ -166,7 +166,7 @@ def _label_problems(study: Study) -> Iterator[Problem]:
             yield ("rules", i), f"label {shown(label)} is taken; give it another, as label: ..."
     for place, label in _labels_named(study):
         if label not in labels:
-            hint = nearest(label, labels) or f"; labels are {', '.join(labels)}"
+            hint = nearest(label, labels, cutoff=0.5) or f"; labels are {', '.join(labels)}"
             yield place, f"no rule has the label {shown(label)}{hint}"
 
 

@@ -16,17 +16,30 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
-from orchestrator.columns import COLUMNS, SCHEMA, TABLE_VERSION, Column, named
+from orchestrator.columns import COLUMNS, SCHEMA, TABLE_VERSION, Column, named, table_of
 
 __all__ = ["COLUMNS", "SCHEMA", "Column", "Store", "StoreError", "named", "trials"]
 
 PARTS = 64
 """Parts in a folder above which a starting run merges them into one."""
 
-SLOT = ("phase", "campaign", "round", "point", "label", "dataset", "depth", "width", "activation",
-        "residual", "init_seed", "feedback_seed")  # fmt: skip
+SLOT = (
+    "phase",
+    "campaign",
+    "round",
+    "point",
+    "label",
+    "dataset",
+    "depth",
+    "width",
+    "activation",
+    "residual",
+    "init_seed",
+    "feedback_seed",
+)
 """What a plan row is for; one planned before its rate was known gives way to one with a rate."""
 
 ANSWER = ("status", "validation_loss", "validation_accuracy", "initial_loss", "chance_accuracy")
@@ -35,26 +48,6 @@ ANSWER = ("status", "validation_loss", "validation_accuracy", "initial_loss", "c
 
 class StoreError(RuntimeError):
     """A run folder that cannot be read or written; the message is one line for the user."""
-
-
-def table_of(rows: Sequence[Mapping[str, Any]]) -> pa.Table:
-    """Rows as a table with every column; what a row leaves out is null."""
-    return pa.table({f.name: pa.array([row.get(f.name) for row in rows], f.type) for f in SCHEMA},
-                    schema=SCHEMA)  # fmt: skip
-
-
-def to_blob(table: pa.Table) -> bytes:
-    """A table as bytes (Arrow's stream format), as packs come back from workers."""
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema) as writer:
-        writer.write_table(table)
-    return bytes(sink.getvalue())
-
-
-def from_blob(blob: bytes) -> pa.Table:
-    """The table in such bytes."""
-    with pa.ipc.open_stream(blob) as reader:
-        return reader.read_all()
 
 
 def durable(path: Path, write: Any) -> None:
@@ -71,7 +64,7 @@ def durable(path: Path, write: Any) -> None:
 
 
 def read_parts(folder: Path) -> list[tuple[Path, pa.Table]]:
-    """Every readable part of a run's table, oldest first; an unreadable one is named and skipped."""
+    """Every readable part of a table, oldest first; an unreadable one is named and skipped."""
     parts = []
     for path in sorted((folder / "trials").glob("part-*.parquet")):
         try:
@@ -97,8 +90,11 @@ def _merged(parts: Sequence[tuple[Path, pa.Table]]) -> pa.Table:
 def newest(table: pa.Table) -> dict[str, int]:
     """The row of the newest result of every trial id."""
     ids, statuses = table["trial"].to_pylist(), table["status"].to_pylist()
-    return {i: row for row, (i, status) in enumerate(zip(ids, statuses, strict=True))
-            if status != "pending"}  # fmt: skip
+    return {
+        i: row
+        for row, (i, status) in enumerate(zip(ids, statuses, strict=True))
+        if status != "pending"
+    }
 
 
 def planned(table: pa.Table, study_id: str) -> list[int]:
@@ -106,9 +102,13 @@ def planned(table: pa.Table, study_id: str) -> list[int]:
 
     A row planned before its rate was known gives way to the row that names the trial.
     """
-    wanted = [row for row, (status, study) in enumerate(zip(
-        table["status"].to_pylist(), table["study_id"].to_pylist(), strict=True))
-        if status == "pending" and study == study_id]  # fmt: skip
+    wanted = [
+        row
+        for row, (status, study) in enumerate(
+            zip(table["status"].to_pylist(), table["study_id"].to_pylist(), strict=True)
+        )
+        if status == "pending" and study == study_id
+    ]
     slots = zip(*(table[name].to_pylist() for name in SLOT), strict=True)
     keys, trials_of, chosen = list(slots), table["trial"].to_pylist(), {}
     for row in wanted:
@@ -183,14 +183,18 @@ class Store:
             path.parent.mkdir(parents=True, exist_ok=True)
             durable(path, lambda file: pq.write_table(table, file, compression="zstd"))
         except OSError as error:
-            raise StoreError(f"the table cannot be written to {path.parent}: {error.strerror}; "
-                             "mend that and run again: nothing is lost") from error  # fmt: skip
+            raise StoreError(
+                f"the table cannot be written to {path.parent}: {error.strerror}; "
+                "mend that and run again: nothing is lost"
+            ) from error
         self._next += 1
 
     def plan(self, rows: Sequence[Mapping[str, Any]]) -> None:
         """Write down what a study wants, but for what it is known to want already."""
         table = table_of(rows)
-        keys = [(row["study_id"], row.get("trial"), *(row.get(name) for name in SLOT)) for row in rows]
+        keys = [
+            (row["study_id"], row.get("trial"), *(row.get(name) for name in SLOT)) for row in rows
+        ]
         fresh = [place for place, key in enumerate(keys) if key not in self._planned]
         if fresh:
             self.append(table.take(pa.array(fresh, pa.int64())))
@@ -231,5 +235,29 @@ def _asked(table: pa.Table) -> dict[str, dict[int, list[dict[str, float]]]]:
     for campaign, round_, point, values in zip(*(plan[n].to_pylist() for n in names), strict=True):
         if point is not None and values is not None:
             found.setdefault(campaign, {}).setdefault(round_, {})[point] = json.loads(values)
-    return {campaign: {round_: [points[i] for i in sorted(points)] for round_, points in rounds.items()}
-            for campaign, rounds in found.items()}  # fmt: skip
+    return {
+        campaign: {round_: [points[i] for i in sorted(points)] for round_, points in rounds.items()}
+        for campaign, rounds in found.items()
+    }
+
+
+def export(run: str | Path, path: Path, format: str, *, everything: bool = False) -> int:
+    """Write a run's table to one CSV or Parquet file; lists and JSON columns stay as they are.
+
+    With `everything` also results that the current study does not want. Returns the rows.
+    """
+    table = every_result(run) if everything else trials(run)
+    if format == "parquet":
+        durable(path, lambda file: pq.write_table(table, file))
+    else:
+        flat = [
+            _as_text(column) if pa.types.is_list(column.type) else column
+            for column in table.columns
+        ]
+        durable(path, lambda file: pacsv.write_csv(pa.table(flat, names=table.column_names), file))
+    return int(table.num_rows)
+
+
+def _as_text(column: pa.ChunkedArray) -> pa.Array:
+    texts = [None if value is None else json.dumps(value) for value in column.to_pylist()]
+    return pa.array(texts, pa.string())

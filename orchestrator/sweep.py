@@ -12,8 +12,9 @@ from typing import Any
 import pyarrow as pa
 
 from orchestrator.campaign import Answer, Campaign, Wanted, campaigns
+from orchestrator.columns import from_blob, table_of
 from orchestrator.grid import Grid
-from orchestrator.store import Store, from_blob, table_of
+from orchestrator.store import Store
 from orchestrator.trial import Pack, Trial
 
 REPLICAS = 64
@@ -61,6 +62,8 @@ class Pump:
         self.limit = REPLICAS if given == "auto" else given
         self.totals: Counter[tuple[str, str]] = Counter()  # networks by (label, phase)
         self.counts: Counter[tuple[str, str, str]] = Counter()  # by (label, phase, status)
+        self.work: Counter[str] = Counter()  # operations by label, of all its networks
+        self.worked: Counter[str] = Counter()  # and of those in the table
         self.stopped: list[str] = []  # campaigns all of whose points failed
         self._order = count()
         self._queue: list[tuple[float, int, Pack]] = []
@@ -114,6 +117,8 @@ class Pump:
         outline = campaign.outline()
         self._plans += (self._plan_row(campaign, wanted, known=False) for wanted in outline)
         self.totals.update((w.trial.cell.rule.label, w.phase) for w in outline)
+        for wanted in outline:
+            self.work[wanted.trial.cell.rule.label] += int(wanted.trial.cell.cost)
         self._live += 1
         live = Live(campaign, campaign.run(self.store.asked.get(campaign.id, {})))
         self._advance(live, None)
@@ -190,17 +195,26 @@ class Pump:
                     self._advance(live, [self.store.answers[w.trial.id] for w in live.wanted])
 
     def _count(self, wanted: Wanted, status: str) -> None:
-        self.counts[wanted.trial.cell.rule.label, wanted.phase, status] += 1
+        cell = wanted.trial.cell
+        self.counts[cell.rule.label, wanted.phase, status] += 1
+        self.worked[cell.rule.label] += int(cell.cost)
 
-    def _plan_row(self, campaign: Campaign, wanted: Wanted, known: bool) -> dict[str, Any]:
+    def _plan_row(self, campaign: Campaign, wanted: Wanted, *, known: bool) -> dict[str, Any]:
         cell = wanted.trial.cell
         rate = {name: (low, high) for name, low, high in cell.rule.space}.get("lr", (None, None))
         row = wanted.trial.coordinates | {
-            "study": self.grid.study.name, "study_id": self.study_id, "campaign": campaign.id,
-            "phase": wanted.phase, "round": wanted.round, "point": wanted.point,
-            "label": cell.rule.label, "lr_low": rate[0], "lr_high": rate[1],
-            "choose": self.grid.study.search.choose, "status": "pending",
-        }  # fmt: skip
+            "study": self.grid.study.name,
+            "study_id": self.study_id,
+            "campaign": campaign.id,
+            "phase": wanted.phase,
+            "round": wanted.round,
+            "point": wanted.point,
+            "label": cell.rule.label,
+            "lr_low": rate[0],
+            "lr_high": rate[1],
+            "choose": self.grid.study.search.choose,
+            "status": "pending",
+        }
         return row if known else row | {"trial": None, "lr": None, "hyperparameters": None}
 
     def _write_plans(self) -> None:

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from functools import cached_property
-from itertools import product
 from typing import Any
 
-from orchestrator.spec import GridBlock, Matched, Range, RuleChoice, Study, StudyError
-from rules import catalog
-from rules.dims import Dims, dims_of, matched_width
+from rules.dims import Dims, dims_of
 from rules.settings import Measure, Network, Training
 
 ID_VERSION = 1
@@ -84,22 +81,30 @@ class Cell:
     @cached_property
     def content(self) -> str:
         """All that changes its networks' results, as canonical JSON; the label is no part of it."""
-        task = {k: v for k, v in asdict(self.task).items() if k not in ("inputs", "outputs", "classes")}
-        return canonical({
-            "version": ID_VERSION,
-            "rule": [self.rule.name, self.rule.revision, self.rule.options],
-            "task": task,
-            "network": asdict(self.network),
-            "training": asdict(self.training),
-            "device": self.device,
-        })  # fmt: skip
+        task = {
+            k: v for k, v in asdict(self.task).items() if k not in ("inputs", "outputs", "classes")
+        }
+        return canonical(
+            {
+                "version": ID_VERSION,
+                "rule": [self.rule.name, self.rule.revision, self.rule.options],
+                "task": task,
+                "network": asdict(self.network),
+                "training": asdict(self.training),
+                "device": self.device,
+            }
+        )
 
     @property
     def axes(self) -> dict[str, Any]:
         """Where it stands in the grid."""
-        return {"dataset": self.task.dataset, "depth": self.network.depth,
-                "width": self.network.width, "activation": self.network.activation,
-                "residual": self.network.residual}  # fmt: skip
+        return {
+            "dataset": self.task.dataset,
+            "depth": self.network.depth,
+            "width": self.network.width,
+            "activation": self.network.activation,
+            "residual": self.network.residual,
+        }
 
     @property
     def cost(self) -> float:
@@ -110,14 +115,22 @@ class Cell:
     @property
     def coordinates(self) -> dict[str, Any]:
         """Its columns in the trial table."""
-        options = {k: v for k, v in self.rule.options}
-        training = {name: getattr(self.training, name) for name in
-                    ("steps", "momentum", "weight_decay", "loss", "dtype")}  # fmt: skip
-        return self.axes | training | {
-            "rule": self.rule.name, "options": canonical(options), "bias": self.network.bias,
-            "batch_size": min(self.training.batch_size, self.task.examples),
-            "parameter_count": self.dims.parameter_count,
-        }  # fmt: skip
+        options = dict(self.rule.options)
+        training = {
+            name: getattr(self.training, name)
+            for name in ("steps", "momentum", "weight_decay", "loss", "dtype")
+        }
+        return (
+            self.axes
+            | training
+            | {
+                "rule": self.rule.name,
+                "options": canonical(options),
+                "bias": self.network.bias,
+                "batch_size": min(self.training.batch_size, self.task.examples),
+                "parameter_count": self.dims.parameter_count,
+            }
+        )
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data, from which `cell_from` makes an equal cell."""
@@ -150,12 +163,17 @@ class Trial:
     def coordinates(self) -> dict[str, Any]:
         """Its columns in the trial table."""
         return self.cell.coordinates | {
-            "trial": self.id, "init_seed": self.init_seed, "feedback_seed": self.feedback_seed,
-            "lr": self.lr, "hyperparameters": canonical(dict(self.point)),
-        }  # fmt: skip
+            "trial": self.id,
+            "init_seed": self.init_seed,
+            "feedback_seed": self.feedback_seed,
+            "lr": self.lr,
+            "hyperparameters": canonical(dict(self.point)),
+        }
 
 
-def trial_of(cell: Cell, seeds: tuple[int, int], point: Mapping[str, float], tuning: bool) -> Trial:
+def trial_of(
+    cell: Cell, seeds: tuple[int, int], point: Mapping[str, float], *, tuning: bool
+) -> Trial:
     """The trial of a cell at a point; a rule that draws nothing drops the feedback seed."""
     init, feedback = seeds
     values = rounded(point)
@@ -192,16 +210,21 @@ class Pack:
     def as_dict(self) -> dict[str, Any]:
         """Plain data for the way to a worker."""
         return {
-            "cell": self.cell.as_dict(), "attempts": self.attempts,
-            "trials": [[t.init_seed, t.feedback_seed, dict(t.point), t.tuning] for t in self.trials],
-        }  # fmt: skip
+            "cell": self.cell.as_dict(),
+            "attempts": self.attempts,
+            "trials": [
+                [t.init_seed, t.feedback_seed, dict(t.point), t.tuning] for t in self.trials
+            ],
+        }
 
 
 def pack_from(data: Mapping[str, Any]) -> Pack:
     """The pack that `Pack.as_dict` described."""
     cell = cell_from(data["cell"])
-    trials = tuple(Trial(cell, init, feedback, tuple(point.items()), tuning)
-                   for init, feedback, point, tuning in data["trials"])  # fmt: skip
+    trials = tuple(
+        Trial(cell, init, feedback, tuple(point.items()), tuning)
+        for init, feedback, point, tuning in data["trials"]
+    )
     return Pack(trials, data["attempts"])
 
 
@@ -212,5 +235,11 @@ def cell_from(data: Mapping[str, Any]) -> Cell:
         rule[pairs] = tuple(tuple(pair) for pair in rule[pairs])
     task["options"] = tuple(tuple(pair) for pair in task["options"])
     training["record"] = tuple(training["record"])
-    return Cell(Rule(**rule), TaskSetting(**task), Network(**data["network"]),
-                Training(**training), Measure(**data["measure"]), data["device"])  # fmt: skip
+    return Cell(
+        Rule(**rule),
+        TaskSetting(**task),
+        Network(**data["network"]),
+        Training(**training),
+        Measure(**data["measure"]),
+        data["device"],
+    )

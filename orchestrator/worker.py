@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 
-from orchestrator.store import table_of, to_blob
+from orchestrator.columns import table_of, to_blob
 from orchestrator.trial import Cell, Pack, Trial, pack_from
 from rules import catalog
 from rules.dataset import Data
@@ -25,8 +25,17 @@ from rules.train import Job, train
 
 Row = dict[str, Any]
 
-LAST = ("train_loss", "train_accuracy", "validation_loss", "validation_accuracy", "test_loss",
-        "test_accuracy", "alignment", "update_cosine", "norm_ratio")  # fmt: skip
+LAST = (
+    "train_loss",
+    "train_accuracy",
+    "validation_loss",
+    "validation_accuracy",
+    "test_loss",
+    "test_accuracy",
+    "alignment",
+    "update_cosine",
+    "norm_ratio",
+)
 CURVES = ("train_loss", "validation_loss", "test_loss", "test_accuracy", "alignment")
 
 
@@ -38,10 +47,12 @@ class Worker:
     threads: int = 1
     tasks: dict[tuple[str, float, int, str, str], Task] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        torch.set_num_threads(self.threads)  # more than one changes the order of sums
+
     def train_pack(self, packed: Mapping[str, Any]) -> bytes:
         """Rows of a pack's trials, as an Arrow blob. Never raises: what fails is a row too."""
         pack = pack_from(packed)
-        torch.set_num_threads(self.threads)
         began = time.perf_counter()
         rows = self.rows(pack.trials)
         return to_blob(table_of(_completed(rows, pack, time.perf_counter() - began)))
@@ -87,10 +98,14 @@ def job_of(trials: Sequence[Trial]) -> Job:
     rule = catalog.find(cell.rule.name)(**options)
     feedback = tuple(t.init_seed if t.feedback_seed is None else t.feedback_seed for t in trials)
     return Job(
-        cell.network, cell.training, rule, tuple(t.init_seed for t in trials), feedback,
+        cell.network,
+        cell.training,
+        rule,
+        tuple(t.init_seed for t in trials),
+        feedback,
         tuple(point["lr"] for point in points),
         None if trials[0].tuning else cell.measure,
-    )  # fmt: skip
+    )
 
 
 def row_of(outcome: Outcome) -> Row:
@@ -132,20 +147,31 @@ def _best(points: Sequence[Point]) -> Row:
 def _completed(rows: Sequence[Row], pack: Pack, seconds: float) -> list[Row]:
     """The rows with their coordinates and where they come from."""
     provenance = {
-        "seconds": seconds / len(rows), "pack": pack.id, "pack_size": len(rows),
-        "attempts": pack.attempts, "source": pack.cell.rule.source, "finished": time.time(),
-    } | where(pack.cell.device)  # fmt: skip
-    return [trial.coordinates | row | provenance
-            for trial, row in zip(pack.trials, rows, strict=True)]  # fmt: skip
+        "seconds": seconds / len(rows),
+        "pack": pack.id,
+        "pack_size": len(rows),
+        "attempts": pack.attempts,
+        "source": pack.cell.rule.source,
+        "finished": time.time(),
+    } | where(pack.cell.device)
+    return [
+        trial.coordinates | row | provenance for trial, row in zip(pack.trials, rows, strict=True)
+    ]
 
 
 @cache
 def where(device: str) -> Row:
     """This process's machine and versions, as columns."""
     exact = device == "cpu" and torch.backends.cpu.get_cpu_capability() in ("AVX2", "AVX512")
-    versions = {"python": platform.python_version(), "torch": torch.__version__,
-                "numpy": version("numpy"), "rulesweep": version("rulesweep")}  # fmt: skip
+    versions = {
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "numpy": version("numpy"),
+        "rulesweep": version("rulesweep"),
+    }
     return {
         "device": device if device == "cpu" else torch.cuda.get_device_name(),
-        "host": socket.gethostname(), "bitwise": exact, "versions": json.dumps(versions),
-    }  # fmt: skip
+        "host": socket.gethostname(),
+        "bitwise": exact,
+        "versions": json.dumps(versions),
+    }

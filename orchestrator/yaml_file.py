@@ -161,7 +161,7 @@ def _scalar(node: yaml.ScalarNode) -> object:
     if node.style is not None:
         return text
     if _LEADING_ZERO.fullmatch(text):
-        raise _refusal(node, f"{shown(text)} may be octal; write it in decimal, or in quotes")
+        raise _refusal(node, f"{shown(text)} is ambiguous; write it in decimal, or in quotes")
     value = _plain_value(text)
     if _NOT_FINITE.fullmatch(text) or value in (math.inf, -math.inf):
         raise _refusal(node, f"{shown(text)} is not a finite number")

@@ -53,8 +53,10 @@ def find(name: str) -> type[Rule]:
         ) from error
     members = ("revision", "draws", "init", "teach")
     if not is_dataclass(found) or not all(hasattr(found, member) for member in members):
-        raise RuleError(f'"{name}" is no rule: a rule is a frozen dataclass with '
-                        "`revision`, `draws`, `init` and `teach`")  # fmt: skip
+        raise RuleError(
+            f'"{name}" is no rule: a rule is a frozen dataclass with '
+            "`revision`, `draws`, `init` and `teach`"
+        )
     return found  # type: ignore[return-value]
 
 
@@ -69,8 +71,9 @@ def resolve(name: str, given: Mapping[str, Any]) -> dict[str, Any]:
         presets = getattr(rule, "presets", {})
         preset = chosen.pop("preset")
         if preset not in presets:
-            raise RuleError(f'rule "{name}" has no preset "{preset}"; '
-                            f"it has: {', '.join(presets) or 'none'}")  # fmt: skip
+            raise RuleError(
+                f'rule "{name}" has no preset "{preset}"; it has: {", ".join(presets) or "none"}'
+            )
         chosen = presets[preset] | chosen
     known = {option.name: option for option in fields(rule)}  # type: ignore[arg-type]
     for option, value in chosen.items():
@@ -88,8 +91,11 @@ def resolve(name: str, given: Mapping[str, Any]) -> dict[str, Any]:
 
 def searchable(name: str) -> list[str]:
     """The options that may be searched: those whose default is a float."""
-    return [option.name for option in fields(find(name))  # type: ignore[arg-type]
-            if isinstance(option.default, float)]  # fmt: skip
+    return [
+        option.name
+        for option in fields(find(name))  # type: ignore[arg-type]
+        if isinstance(option.default, float)
+    ]
 
 
 def source_hash(name: str) -> str:
@@ -106,8 +112,10 @@ def _check(name: str, option: Field[Any], value: Any) -> None:
         fits = option.default is MISSING or type(value) is expected
     where = f'option "{option.name}" of rule "{name}"'
     if not fits:
-        raise RuleError(f"{where} is {value!r}; it takes a {expected.__name__}, "
-                        f"as the default {option.default!r}")  # fmt: skip
+        raise RuleError(
+            f"{where} is {value!r}; it takes a {expected.__name__}, "
+            f"as the default {option.default!r}"
+        )
     choices, least = option.metadata.get("choices"), option.metadata.get("least")
     if choices and value not in choices:
         raise RuleError(f"{where} is {value!r}; it takes one of: {', '.join(choices)}")

@@ -34,10 +34,12 @@ class DFA:
     scale: float | Tensor = field(default=1.0, metadata={"help": "feedback weights' scale"})
 
     def init(self, dims: Dims, streams: Streams) -> State:
-        return {"B": tuple(
-            self.scale / sqrt(n) * streams.normal(f"feedback/{l}", (dims.outputs, n))
-            for l, n in enumerate(dims.sizes[1:-1], start=1)
-        )}  # fmt: skip
+        return {
+            "B": tuple(
+                self.scale / sqrt(n) * streams.normal(f"feedback/{l}", (dims.outputs, n))
+                for l, n in enumerate(dims.sizes[1:-1], start=1)
+            )
+        }
 
     def teach(self, trace: Trace, params: Params, state: State) -> tuple[Lesson, State]:
         return direct(trace, state["B"]), state

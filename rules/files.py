@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -166,8 +167,18 @@ def download(file: RawFile, urls: Iterable[str], path: Path) -> None:
 def _download_once(file: RawFile, url: str, path: Path) -> None:
     import pooch
 
-    visible = sys.stderr.isatty() and importlib.util.find_spec("tqdm") is not None
-    fetch = pooch.HTTPDownloader(progressbar=visible, chunk_size=1 << 16, timeout=TIMEOUT)
+    get = pooch.HTTPDownloader(
+        progressbar=sys.stderr.isatty() and importlib.util.find_spec("tqdm") is not None,
+        chunk_size=1 << 16,
+        timeout=TIMEOUT,
+        hooks={"response": _close_unless_ok},
+    )
     with written_aside(path) as aside:
-        fetch(url, str(aside), None)
+        get(url, str(aside), None)
         file.read(aside)
+
+
+def _close_unless_ok(response: Any, *_: object, **__: object) -> None:
+    """A refused response is never read, and pooch would leave its socket open."""
+    if not response.ok:
+        response.close()

@@ -192,8 +192,6 @@ CIFAR10 = ImageSet(
         classes=10,
         source="Krizhevsky, Learning multiple layers of features from tiny images, 2009",
     ),
-    # The digests are published ones, of the archive by tensorflow-datasets; its members' MD5 sums
-    # stand in several projects' build scripts. They were not computed from the files for this.
     files=tuple(
         RawFile(name, f"md5:{digest}")
         for name, digest in (
@@ -218,5 +216,8 @@ CIFAR10 = ImageSet(
         unpack=False,
     ),
 )
+"""Its digests are published ones, not computed for this from the files: the archive's sha256 is
+that of tensorflow-datasets, its members' MD5 sums stand in the build scripts of several projects.
+"""
 
 IMAGES = {images.info.name: images for images in (FASHION_MNIST, MNIST, CIFAR10)}

@@ -55,6 +55,9 @@ def keep_state(state: State, replicas: list[int]) -> State:
 def keep_rule(rule: Rule, replicas: list[int]) -> Rule:
     """A rule whose searched options, one value a replica, are those of these replicas."""
     options: Any = rule
-    searched = {f.name: value[replicas] for f in fields(options)
-                if isinstance(value := getattr(rule, f.name), Tensor)}  # fmt: skip
+    searched = {
+        f.name: value[replicas]
+        for f in fields(options)
+        if isinstance(value := getattr(rule, f.name), Tensor)
+    }
     return replace(options, **searched) if searched else rule

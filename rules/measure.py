@@ -114,8 +114,12 @@ def probes(net: Net, params: Params, train: Examples, test: Examples, ridge: flo
         layers = zip(
             net.hidden(one, train.batch(1)[0]), net.hidden(one, test.batch(1)[0]), strict=True
         )
-        rows.append([ridge_probe((fit, train.y), (held_out, test.y), ridge).item()
-                     for fit, held_out in layers])  # fmt: skip
+        rows.append(
+            [
+                ridge_probe((fit, train.y), (held_out, test.y), ridge).item()
+                for fit, held_out in layers
+            ]
+        )
     return torch.tensor(rows, dtype=torch.float64)
 
 

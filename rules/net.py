@@ -66,7 +66,7 @@ class Net:
 
     @staticmethod
     def product(a: Tensor, b: Tensor) -> Tensor:
-        """a @ b, bit for bit the same for a replica alone as in a pack.
+        """A @ b, bit for bit the same for a replica alone as in a pack.
 
         MKL takes another path for a single matrix with one row or one column, with another
         order of summation; such a side is doubled and the copy thrown away.
@@ -80,25 +80,27 @@ class Net:
         return out if rows > 1 and columns > 1 else out[:, :rows, :columns].contiguous()
 
     def preactivation(self, params: Params, l: int, h: Tensor) -> Tensor:
-        """z_{l+1} from h_l (l counts from 0): (replica, batch, n_l) -> (replica, batch, n_{l+1})."""
+        """z_{l+1} from h_l, l from 0: (replica, batch, n_l) -> (replica, batch, n_{l+1})."""
         z = self.product(h, params.weights[l])
         return z.add_(params.biases[l]) if params.biases else z
 
+    def activate(self, z: Tensor) -> Tensor:
+        """phi(z), in the memory of z."""
+        return torch.tanh_(z) if self.activation == "tanh" else torch.relu_(z)
+
+    def slope(self, phi: Tensor) -> Tensor:
+        """phi'(z) from phi(z)."""
+        return 1 - phi.square() if self.activation == "tanh" else (phi > 0).to(phi.dtype)
+
     def layer(self, params: Params, l: int, h: Tensor) -> tuple[Tensor, Tensor]:
-        """The hidden layer above h_l: its output h_{l+1} and its slope phi'(z_{l+1})."""
-        z = self.preactivation(params, l, h)
-        if self.activation == "tanh":
-            phi = torch.tanh_(z)
-            slope = 1 - phi.square()
-        else:
-            phi = torch.relu_(z)
-            slope = (phi > 0).to(phi.dtype)
-        return (phi + h if self.residual and l > 0 else phi), slope
+        """The hidden layer above h_l: phi(z_{l+1}), and its output h_{l+1}."""
+        phi = self.activate(self.preactivation(params, l, h))
+        return phi, (phi + h if self.residual and l > 0 else phi)
 
     def hidden(self, params: Params, x: Tensor) -> Iterator[Tensor]:
         """The outputs h_1..h_L of the hidden layers, in turn, for x (replica, batch, inputs)."""
         for l in range(len(params.weights) - 1):
-            x, _ = self.layer(params, l, x)
+            _, x = self.layer(params, l, x)
             yield x
 
     def logits(self, params: Params, x: Tensor) -> Tensor:
@@ -126,9 +128,9 @@ class Net:
         """One forward pass with all that rules need of it."""
         inputs, slopes = [x], []
         for l in range(len(params.weights) - 1):
-            h, slope = self.layer(params, l, inputs[-1])
+            phi, h = self.layer(params, l, inputs[-1])
             inputs.append(h)
-            slopes.append(slope)
+            slopes.append(self.slope(phi))
         logits = self.preactivation(params, -1, inputs[-1])
         error, losses = self.error(logits, targets), self.losses(logits, targets)
         return Trace(tuple(inputs), tuple(slopes), error, losses, targets, self, streams, step)
@@ -145,8 +147,8 @@ class Net:
         batch, depth = trace.losses.shape[1], len(shifts)
         wave = trace.inputs[1] + shifts[0]
         for l in range(1, depth):
-            above, _ = self.layer(params, l, wave)
+            _, above = self.layer(params, l, wave)
             wave = torch.cat([above, trace.inputs[l + 1] + shifts[l]], dim=1)
         logits = self.preactivation(params, -1, wave)
         repeats = (1, depth, *[1] * (trace.targets.dim() - 2))
-        return list(self.losses(logits, trace.targets.repeat(repeats)).split(batch, dim=1))
+        return list(torch.split(self.losses(logits, trace.targets.repeat(repeats)), batch, dim=1))

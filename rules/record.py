@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import torch
 
@@ -16,7 +17,7 @@ from rules.task import Examples, Task
 DIVERGED = 1000.0
 """A loss above this many times that at the start, or a non-finite one, ends a network."""
 
-TRAIN_EXAMPLES = 5000
+TRAIN_EXAMPLES = 1000
 """Training examples, the first of the set, on which the training loss is measured."""
 
 GROUP = 2**22
@@ -77,8 +78,12 @@ class Recorder:
                 points[place] = replace(point, **values)
         points = self._release(learner, points)
         if self.measure and self.measure.alignment and points:
-            points = [replace(point, **layers)
-                      for point, layers in zip(points, self._credit(learner, self.measure.examples), strict=True)]  # fmt: skip
+            points = [
+                replace(point, **layers)
+                for point, layers in zip(
+                    points, self._credit(learner, self.measure.examples), strict=True
+                )
+            ]
         for replica, point in zip(learner.replicas, points, strict=True):
             self.points[replica].append(point)
 
@@ -97,7 +102,7 @@ class Recorder:
         learner.keep(kept)
         return [points[place] for place in kept]
 
-    def _credit(self, learner: Learner, count: int) -> Iterator[dict[str, list[float]]]:
+    def _credit(self, learner: Learner, count: int) -> Iterator[dict[str, Any]]:
         """Layer lists of every replica, in groups that fit into memory."""
         examples = self.task.held_out.slice(0, count)
         units = len(examples) * sum(w.shape[2] for w in learner.params.weights)
@@ -124,10 +129,16 @@ class Recorder:
         parts = self._probe_parts()
         on_input = input_probe(*parts) if parts else None
         return [
-            Outcome(points, self.diverged.get(replica), chance,
-                    trained.get(replica), untrained.get(replica), on_input)
+            Outcome(
+                points,
+                self.diverged.get(replica),
+                chance,
+                trained.get(replica),
+                untrained.get(replica),
+                on_input,
+            )
             for replica, points in enumerate(self.points)
-        ]  # fmt: skip
+        ]
 
     def _probe_parts(self) -> tuple[Examples, Examples, float] | None:
         """What probes learn from, what they are tested on, and their penalty."""
@@ -137,6 +148,6 @@ class Recorder:
         return self.task.train.slice(0, measure.probe_examples), test, measure.ridge
 
 
-def _layers(found: Credit) -> list[dict[str, list[float]]]:
+def _layers(found: Credit) -> list[dict[str, Any]]:
     columns = {name: getattr(found, name).tolist() for name in Credit.__dataclass_fields__}
     return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]

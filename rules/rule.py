@@ -52,8 +52,10 @@ class Lesson:
         A silent layer stays silent.
         """
         norms = [s.square().sum((1, 2), keepdim=True).sqrt() for s in self.signals]
-        scaled = (s * (norms[-1] / n.where(n > 0, n + 1))
-                  for s, n in zip(self.signals[:-1], norms[:-1], strict=True))  # fmt: skip
+        scaled = (
+            s * (norms[-1] / n.where(n > 0, n + 1))
+            for s, n in zip(self.signals[:-1], norms[:-1], strict=True)
+        )
         return Lesson((*scaled, self.signals[-1]), self.inputs)
 
 

@@ -67,12 +67,16 @@ class SDIL:
         hidden = trace.inputs[1:]
         total: list[Tensor] = []
         for k in range(self.pert_ndirs):
-            xi = [trace.streams.normal(f"perturbation/{l}/{k}", tuple(h.shape[1:]), trace.step)
-                  for l, h in enumerate(hidden, start=1)]  # fmt: skip
+            xi = [
+                trace.streams.normal(f"perturbation/{l}/{k}", tuple(h.shape[1:]), trace.step)
+                for l, h in enumerate(hidden, start=1)
+            ]
             shifted = trace.net.perturbed_losses(params, trace, [self.sigma * x for x in xi])
             scale = self.sigma * self.pert_ndirs
-            ghat = [(loss - trace.losses).unsqueeze(-1) / scale * x
-                    for loss, x in zip(shifted, xi, strict=True)]  # fmt: skip
+            ghat = [
+                (loss - trace.losses).unsqueeze(-1) / scale * x
+                for loss, x in zip(shifted, xi, strict=True)
+            ]
             total = [t + g for t, g in zip(total, ghat, strict=True)] if total else ghat
         return total
 
@@ -82,7 +86,10 @@ class SDIL:
         """One normalised least-mean-squares step of every A_l towards its targets."""
         e, product = trace.error, trace.net.product
         power = e.square().sum(-1, keepdim=True)
-        factor = (e / (power + self.rho * power.mean(1, keepdim=True))).mT
+        damped = power + self.rho * power.mean(1, keepdim=True)
+        factor = (e / damped.where(damped > 0, 1.0)).mT  # no error, nothing learned
         rate = self.eta_A / e.shape[1]
-        return tuple(a + rate * product(factor, ghat - product(e, a))
-                     for a, ghat in zip(A, targets, strict=True))  # fmt: skip
+        return tuple(
+            a + rate * product(factor, ghat - product(e, a))
+            for a, ghat in zip(A, targets, strict=True)
+        )

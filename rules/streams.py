@@ -19,13 +19,16 @@ def generator(seed: int, purpose: str, step: int = 0) -> np.random.Generator:
     return np.random.Generator(np.random.Philox(key=int.from_bytes(key, "little")))
 
 
+CPU = torch.device("cpu")
+
+
 @dataclass(frozen=True)
 class Streams:
     """One random stream a replica: replicas of equal seeds draw equal numbers."""
 
     seeds: tuple[int, ...]
     dtype: torch.dtype = torch.float32
-    device: torch.device = torch.device("cpu")
+    device: torch.device = CPU
 
     def normal(self, purpose: str, shape: tuple[int, ...], step: int = 0) -> Tensor:
         """Standard normal numbers of shape (replica, *shape).
@@ -33,8 +36,10 @@ class Streams:
         Drawn in float64 and then cast, so that a float32 network starts from the rounded
         weights of its float64 twin.
         """
-        drawn = {seed: generator(seed, purpose, step).standard_normal(shape)
-                 for seed in dict.fromkeys(self.seeds)}  # fmt: skip
+        drawn = {
+            seed: generator(seed, purpose, step).standard_normal(shape)
+            for seed in dict.fromkeys(self.seeds)
+        }
         out = torch.empty((len(self.seeds), *shape), dtype=self.dtype)
         for replica, seed in enumerate(self.seeds):
             out[replica] = torch.from_numpy(drawn[seed])

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from rules.shuffle import order
 from rules.dims import Dims, dims_of
 from rules.learner import Learner
 from rules.net import Net, init_params
 from rules.record import Outcome, Recorder
 from rules.rule import Lesson, Rule, Trace
 from rules.settings import Measure, Network, Training
+from rules.shuffle import order
 from rules.streams import Streams
 from rules.task import Examples, Task
 
@@ -29,7 +29,7 @@ class Job:
     init_seeds: tuple[int, ...]
     feedback_seeds: tuple[int, ...]
     lr: tuple[float, ...]
-    measure: Measure | None = Measure()  # None: a tuning job, which never reads the test set
+    measure: Measure | None  # None: a tuning job, which never reads the test set
 
 
 def start(job: Job, dims: Dims, device: torch.device) -> Learner:
@@ -40,10 +40,18 @@ def start(job: Job, dims: Dims, device: torch.device) -> Learner:
     lr = torch.tensor(job.lr, dtype=dtype, device=device).reshape(-1, 1, 1)
     ones = torch.ones(len(job.lr), dtype=torch.float64, device=device)
     return Learner(
-        list(range(len(job.lr))), job.rule, params, params.zeros(),
-        job.rule.init(dims, streams), streams, list(job.init_seeds), lr,
-        limit=torch.inf * ones, healthy=ones > 0, lasted=torch.zeros_like(ones).long(),
-    )  # fmt: skip
+        list(range(len(job.lr))),
+        job.rule,
+        params,
+        params.zeros(),
+        job.rule.init(dims, streams),
+        streams,
+        list(job.init_seeds),
+        lr,
+        limit=torch.inf * ones,
+        healthy=ones > 0,
+        lasted=torch.zeros_like(ones).long(),
+    )
 
 
 def batches(

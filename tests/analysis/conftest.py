@@ -21,9 +21,7 @@ FEEDBACK_FREE = ("bp", "shallow")
 
 
 def table_of(rows: Iterable[dict[str, Any]]) -> pa.Table:
-    schema = pa.schema([(column.name, column.dtype) for column in store.COLUMNS])
-    empty = dict.fromkeys(schema.names)
-    return pa.Table.from_pylist([empty | row for row in rows], schema=schema)
+    return pa.Table.from_pylist(list(rows), schema=store.SCHEMA)
 
 
 def quality(label: str, depth: int) -> float:
@@ -130,12 +128,25 @@ def _cell(plan: dict[str, Any], seeds: int) -> Rows:
     return rows
 
 
-def changed(rows: Rows, change: Callable[[dict[str, Any]], dict[str, Any]], **where: Any) -> Rows:
-    """The rows, with `change` made to those that have all the values `where`."""
-    return [
-        change(row) if all(row[name] == value for name, value in where.items()) else row
-        for row in rows
-    ]
+class Change:
+    """What can befall a network, and the rows after it has befallen some of them."""
+
+    diverged = staticmethod(diverged)
+    failed = staticmethod(failed)
+    pending = staticmethod(pending)
+
+    @staticmethod
+    def to(rows: Rows, change: Callable[[dict[str, Any]], dict[str, Any]], **where: Any) -> Rows:
+        """The rows, with `change` made to those that have all the values `where`."""
+        return [
+            change(row) if all(row[name] == value for name, value in where.items()) else row
+            for row in rows
+        ]
+
+
+@pytest.fixture
+def change() -> type[Change]:
+    return Change
 
 
 @pytest.fixture
@@ -143,12 +154,17 @@ def make_rows() -> Callable[..., Rows]:
     return study_rows
 
 
-@pytest.fixture
+@pytest.fixture(name="table_of")
+def table_of_rows() -> Callable[..., pa.Table]:
+    return table_of
+
+
+@pytest.fixture(scope="session")
 def frame() -> Callable[[Rows], pd.DataFrame]:
     return lambda rows: frame_of(table_of(rows))
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def study(frame: Callable[[Rows], pd.DataFrame]) -> pd.DataFrame:
     """Four rules, six depths, five seeds, all trained."""
     return frame(study_rows())

@@ -198,6 +198,7 @@ def test_a_study_error_survives_pickling():
 
 
 def test_reading_a_study_imports_neither_torch_nor_ray_nor_optuna_nor_pandas():
-    code = "import sys, orchestrator.spec; print({'torch', 'ray', 'optuna', 'pandas'} & {*sys.modules})"
+    heavy = {"torch", "ray", "optuna", "pandas"}
+    code = f"import sys, orchestrator.spec; print({heavy} & {{*sys.modules}})"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout.strip() == "set()"

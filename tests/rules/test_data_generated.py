@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+
 from rules.data import Data, DataError, load
 from rules.files import cached_arrays
 

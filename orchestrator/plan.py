@@ -1,0 +1,169 @@
+"""What a study will cost before it starts: networks by rule and phase, and a measured time."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import Counter
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from orchestrator.folder import study_id
+from orchestrator.grid import Grid, expand
+from orchestrator.run import default_folder, importable
+from orchestrator.spec import Study
+from orchestrator.store import Store
+from orchestrator.sweep import REPLICAS, Pump
+from orchestrator.trial import Cell, trial_of
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A study, counted."""
+
+    grid: Grid
+    folder: Path
+    totals: dict[tuple[str, str], int]  # networks by (label, phase)
+    known: dict[tuple[str, str], int]  # of these in the table
+    seconds: float | None  # estimated on `workers` workers of this machine; None: not measured
+    workers: int
+    modules: tuple[str, ...]  # the user's own modules that the study will import
+
+    @property
+    def missing(self) -> int:
+        """Networks to train."""
+        return sum(self.totals.values()) - sum(self.known.values())
+
+    @property
+    def warnings(self) -> list[str]:
+        """What the study's author should know before it starts."""
+        return [*_family(self.grid.study), *_ranges(self.grid)]
+
+
+def plan(
+    study: Study,
+    out: str | Path | None = None,
+    *,
+    workers: int | None = None,
+    measure: bool = True,
+    data_dir: Path | None = None,
+    source: Path | None = None,
+) -> Plan:
+    """Count the study's networks against the table of its run folder; nothing is written.
+
+    With `measure` a few steps of the smallest and the largest cell of every rule are timed in
+    this process.
+
+    Raises:
+        StudyError, RuleError, DataError: the study cannot run.
+    """
+    importable(source)
+    grid = expand(study, data_dir)
+    folder = Path(out) if out is not None else default_folder(study)
+    pump = Pump(grid, Store(folder), study_id(grid))
+    known: Counter[tuple[str, str]] = Counter()
+    for (label, phase, _), number in pump.counts.items():
+        known[label, phase] += number
+    workers = workers or max(1, (os.cpu_count() or 1) // study.resources.cpus)
+    seconds = _seconds(grid, pump, workers) if measure and not pump.finished else None
+    names = [choice.name for choice in study.rules] + list(grid.data)
+    modules = dict.fromkeys(name.partition(":")[0] for name in names if ":" in name)
+    return Plan(grid, folder, dict(pump.totals), dict(known), seconds, workers, tuple(modules))
+
+
+def _seconds(grid: Grid, pump: Pump, workers: int) -> float:
+    """The time of the missing networks, each at its rule's measured time an operation."""
+    by_label = {
+        label: [e.cell for e in grid.evaluations if e.cell.rule.label == label]
+        for label in pump.work
+    }
+    total = 0.0
+    for label, cells in by_label.items():
+        left = pump.work[label] - pump.worked[label]
+        if left > 0:
+            ends = {
+                min(cells, key=_cost).content: min(cells, key=_cost),
+                max(cells, key=_cost).content: max(cells, key=_cost),
+            }
+            took = [(seconds_a_network(cell, grid), cell.cost) for cell in ends.values()]
+            total += left * sum(s for s, _ in took) / sum(cost for _, cost in took)
+    return total / workers
+
+
+def _cost(cell: Cell) -> float:
+    return cell.cost
+
+
+def seconds_a_network(cell: Cell, grid: Grid) -> float:
+    """The measured time of one of the cell's networks in a typical pack, both phases mixed.
+
+    Trains the cell for two short horizons; the difference is that of the steps alone, and the
+    rest is what a study pays once or at each recorded step.
+    """
+    from orchestrator.worker import Worker, job_of
+    from rules.train import train
+
+    search = grid.study.search
+    size = min(REPLICAS, search.points * len(search.seed_list))
+    seeds = [(10**9 + i, 10**9 + i) for i in range(size)]
+    rates = dict(cell.rule.fixed) | {name: low for name, low, _ in cell.rule.space}
+    task = Worker(grid.data, grid.study.resources.cpus).task(cell)
+
+    def timed(steps: int, *, tuning: bool) -> float:
+        short = replace(cell, training=replace(cell.training, steps=steps, record=(steps,)))
+        trials = [trial_of(short, pair, rates, tuning=tuning) for pair in seeds]
+        began = time.perf_counter()
+        train(job_of(trials), task)
+        return time.perf_counter() - began
+
+    few, many = min(2, cell.training.steps), min(12, cell.training.steps)
+    timed(few, tuning=True)  # warms up
+    short, long = timed(few, tuning=True), timed(many, tuning=True)
+    step = max(0.0, long - short) / max(1, many - few)
+    points = len(cell.training.record) + 1
+    tuned = step * cell.training.steps + (short - few * step) / 2 * points
+    measured = timed(few, tuning=False) - short
+    share = _evaluation_share(grid, cell)
+    return (tuned + share * measured * points / 2) / size
+
+
+def _evaluation_share(grid: Grid, cell: Cell) -> float:
+    search = grid.study.search
+    tuning = search.rounds * search.points * len(search.seed_list) if cell.rule.space else 0
+    evaluating = max(len(e.seeds) for e in grid.evaluations)
+    return evaluating / (tuning + evaluating)
+
+
+def _family(study: Study) -> list[str]:
+    """A declared family of comparisons that its number of seeds can never let pass."""
+    cells = sum(
+        len(b.depth) * (len(b.width) if isinstance(b.width, tuple) else 1) for b in study.blocks
+    )
+    family = len(study.compare.pairs) * cells
+    seeds = min(len(block.init_seeds) for block in study.blocks)
+    least = 2 / 2**seeds
+    if not family or least * family <= 0.05:
+        return []
+    return [
+        f"compare: with {seeds} seeds the least exact p is {least:.3g}, and Holm over "
+        f"{family} comparisons asks for {0.05 / family:.2g}: none can pass at .05; "
+        "read the intervals, or take more seeds"
+    ]
+
+
+def _ranges(grid: Grid) -> list[str]:
+    """Rules tuned over unlike ranges, or over more hyperparameters than others."""
+    rules = {e.cell.rule.label: e.cell.rule for e in grid.evaluations}
+    rates: dict[str, list[str]] = {}
+    for label, rule in rules.items():
+        told = [f"{low:g} to {high:g}" for name, low, high in rule.space if name == "lr"]
+        rates.setdefault(told[0] if told else "fixed", []).append(label)
+    warnings = []
+    if len(rates) > 1:
+        told = [f"{', '.join(labels)}: {rate}" for rate, labels in rates.items()]
+        warnings.append(f"search: the rules' rates have unlike ranges ({'; '.join(told)})")
+    knobs = [label for label, rule in rules.items() if len(rule.space) > 1]
+    if knobs:
+        more = "searches more than the learning rate with no more points than the others"
+        warnings.append(f"search: {', '.join(knobs)} {more}")
+    return warnings

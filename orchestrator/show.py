@@ -1,0 +1,211 @@
+"""What the commands print: tables for a terminal, made from plans, run folders and catalogs."""
+
+from __future__ import annotations
+
+import inspect
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rich.console import RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from orchestrator.store import current, every_result, trials
+
+if TYPE_CHECKING:
+    from orchestrator.plan import Plan
+
+Rows = list[dict[str, Any]]
+
+EDGE = 0.05
+"""The outer part of a log range in which a chosen rate counts as at the edge."""
+
+
+def table(title: str, headings: Sequence[str], rows: Sequence[Sequence[object]]) -> Table:
+    """A plain table; numbers stand to the right."""
+    made = Table(title=title, title_justify="left", box=None, padding=(0, 2, 0, 0))
+    for place, heading in enumerate(headings):
+        numbers = all(isinstance(row[place], int | float) for row in rows)
+        made.add_column(heading, justify="right" if rows and numbers else "left")
+    for row in rows:
+        made.add_row(*(Text(_cell(value)) for value in row))
+    return made
+
+
+def _cell(value: object) -> str:
+    if value is None:
+        return "-"
+    return f"{value:.3g}" if isinstance(value, float) else str(value)
+
+
+def planned(plan: Plan) -> Iterator[RenderableType]:
+    """A plan: the cells, the networks by rule and phase, the time."""
+    from orchestrator.progress import duration
+
+    cells = [e.cell for e in plan.grid.evaluations]
+    shapes = {(c.task.dataset, c.network): c for c in cells}
+    yield table(
+        f"{len(cells)} cells of {len(shapes)} shapes",
+        ["dataset", "depth", "width", "activation", "residual", "parameters", "steps", "batch"],
+        [
+            [*_axes(c), c.dims.parameter_count, c.training.steps, c.training.batch_size]
+            for c in shapes.values()
+        ],
+    )
+    labels = dict.fromkeys(label for label, _ in plan.totals)
+    rows = []
+    for label in labels:
+        for phase in ("tune", "evaluate"):
+            total, known = plan.totals.get((label, phase), 0), plan.known.get((label, phase), 0)
+            if total:
+                rows.append([label, phase, total, known, total - known])
+    yield table("networks", ["rule", "phase", "wanted", "in the table", "to train"], rows)
+    for warning in plan.warnings:
+        yield Text(f"note: {warning}", style="yellow")
+    if plan.modules:
+        yield Text(f"will import: {', '.join(plan.modules)}")
+    if plan.missing and plan.seconds is not None:
+        where = f"{plan.workers} workers as fast as this machine's"
+        yield Text(
+            f"{plan.missing} networks to train, about {duration(plan.seconds)} on {where}, "
+            "starting aside"
+        )
+    else:
+        yield Text(f"{plan.missing} networks to train")
+
+
+def _axes(cell: Any) -> list[object]:
+    return [str(value) if isinstance(value, bool) else value for value in cell.axes.values()]
+
+
+def status(run: Path, *, failed: bool) -> Iterator[RenderableType]:
+    """How far a run is: counts by rule and phase, chosen rates, failures, leftovers."""
+    content = current(run)
+    rows: Rows = trials(run).to_pylist()
+    counts = Counter((row["label"], row["phase"], row["status"]) for row in rows)
+    statuses = ("ok", "diverged", "failed", "pending")
+    kinds = dict.fromkeys((row["label"], row["phase"]) for row in rows)
+    yield table(
+        f"study {content.get('name')} in {run}",
+        ["rule", "phase", *statuses],
+        [[*kind, *(counts[*kind, status] for status in statuses)] for kind in kinds],
+    )
+    yield from _rates(rows)
+    bad = [row for row in rows if row["status"] == "failed"]
+    for row in bad if failed else bad[:3]:
+        error = row["error"] if failed else row["error"].strip().splitlines()[-1]
+        yield Text(f"failed: {row['trial']} {row['label']} depth {row['depth']}: {error}", "red")
+        if failed:
+            yield Text(f"train it again: rulesweep verify {run} --trial {row['trial']}")
+    wanted = {row["trial"] for row in rows}
+    others = sum(trial not in wanted for trial in every_result(run)["trial"].to_pylist())
+    if others:
+        yield Text(f"{others} more results in the folder belong to no trial of the current study")
+
+
+def _rates(rows: Rows) -> Iterator[RenderableType]:
+    """The chosen rate of every cell, and whether it lies at the edge of what was searched."""
+    chosen: dict[tuple[Any, ...], dict[str, Any]] = {}
+    for row in rows:
+        if row["phase"] == "evaluate" and row["lr"] is not None:
+            chosen.setdefault(tuple(row[name] for name in CELL), row)
+    if not chosen:
+        return
+    yield table(
+        "learning rates",
+        [*CELL, "lr", ""],
+        [
+            [*map(_flag, cell), row["lr"], "at the edge of its range" if edge(row) else ""]
+            for cell, row in chosen.items()
+        ],
+    )
+
+
+CELL = ("label", "dataset", "depth", "width", "activation", "residual")
+
+
+def _flag(value: object) -> object:
+    return str(value) if isinstance(value, bool) else value
+
+
+def edge(row: Mapping[str, Any]) -> bool:
+    """Whether a chosen rate lies in the outer 5 % of its log range: widen it before any claim."""
+    from math import log
+
+    if row["lr_low"] is None:
+        return False
+    place = log(row["lr"] / row["lr_low"]) / log(row["lr_high"] / row["lr_low"])
+    return not EDGE < place < 1 - EDGE
+
+
+def summary(run: Path) -> Iterator[RenderableType]:
+    """The table a study ends with: rules by depths, mean, interval, n, and the gap."""
+    from analysis.accuracy_vs_depth import as_text, summary_table
+    from analysis.trials import load_trials
+
+    text = as_text(summary_table(load_trials(run)))
+    if not len(text):
+        yield Text("no network has been evaluated yet")
+        return
+    yield table("", [str(name) for name in text.columns], text.to_numpy().tolist())
+
+
+def rules() -> Iterator[RenderableType]:
+    """All rules, a line each."""
+    from rules import catalog
+
+    rows = []
+    for name in catalog.names():
+        found = catalog.find(name)
+        options = ", ".join(f"{f.name}={f.default}" for f in fields(found))  # type: ignore[arg-type]
+        rows.append([name, _sentences(inspect.getmodule(found)), options or "-"])
+    yield table("rules", ["name", "what it is", "options"], rows)
+    yield Text("more of one: rulesweep rules NAME; your own: package.module:Class")
+
+
+def _sentences(module: Any) -> str:
+    return (module.__doc__ or "").strip().partition("\n")[0]
+
+
+def rule(name: str) -> RenderableType:
+    """One rule, whole: equation, source, options."""
+    from rules import catalog
+
+    found = catalog.find(name)
+    lines = [
+        f"{name} ({found.__module__}:{found.__qualname__}, revision {found.revision})",
+        "",
+        inspect.cleandoc(found.__doc__ or "(no docstring)"),
+        "",
+    ]
+    able = catalog.searchable(name)
+    for option in fields(found):  # type: ignore[arg-type]
+        searched = "; may be searched" if option.name in able else ""
+        told = option.metadata.get("help", "")
+        lines.append(f"  {option.name} = {option.default}  {told}{searched}")
+    for preset, values in getattr(found, "presets", {}).items():
+        lines.append(f"  preset {preset}: {values}")
+    return Text("\n".join(lines))
+
+
+def datasets() -> RenderableType:
+    """All data sets, a line each."""
+    from rules.data import available
+
+    rows = [
+        [
+            d.name,
+            d.description,
+            d.inputs,
+            "regression" if d.classes is None else str(d.classes),
+            ", ".join(f"{k}={v}" for k, v in d.options.items()) or "-",
+            d.source,
+        ]
+        for d in available()
+    ]
+    return table(
+        "data sets", ["name", "what it is", "inputs", "classes", "options", "source"], rows
+    )

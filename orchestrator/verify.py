@@ -1,0 +1,116 @@
+"""Training rows of a table again, alone and in this process, and comparing what comes out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import isnan
+from pathlib import Path
+from typing import Any
+
+from orchestrator.campaign import campaigns
+from orchestrator.columns import from_blob, named
+from orchestrator.grid import expand
+from orchestrator.run import importable
+from orchestrator.spec import load_study
+from orchestrator.store import Store, StoreError, trials
+from orchestrator.trial import Pack, Trial
+
+CLOSE = 1e-3
+"""Relative difference of two numbers up to which unlike machines count as agreeing."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """How one row compares with its network trained again."""
+
+    trial: str
+    label: str
+    depth: int
+    verdict: str  # exact | close | different
+    column: str = ""  # of the largest difference
+    difference: float = 0.0  # relative
+    device: str = "cpu"
+
+
+def verify(
+    run: str | Path, sample: int = 5, trial: str | None = None, data_dir: Path | None = None
+) -> list[Verdict]:
+    """Train rows of a run again, each alone, and compare them with the table.
+
+    Args:
+        run: a run folder.
+        sample: how many rows, spread evenly over the table.
+        trial: the id of one row instead.
+        data_dir: where data sets lie.
+
+    Raises:
+        StoreError: no such run, or no such trial in it.
+    """
+    from orchestrator.worker import Worker
+
+    folder = Path(run)
+    rows = {
+        row["trial"]: row
+        for row in trials(folder).to_pylist()
+        if row["status"] in ("ok", "diverged")
+    }
+    chosen = [trial] if trial else _spread(list(rows), sample)
+    if trial and trial not in rows:
+        raise StoreError(f"{folder} has no finished trial {trial}; ids are in the column `trial`")
+    importable(folder / "study.yaml")
+    grid = expand(load_study(folder / "study.yaml"), data_dir)
+    known = _trials(grid, folder)
+    worker = Worker(grid.data, grid.study.resources.cpus)
+    verdicts = []
+    for key in chosen:
+        if key not in known:
+            raise StoreError(f"trial {key} cannot be made again: its rule or data set has changed")
+        again = from_blob(worker.train_pack(Pack((known[key],)).as_dict())).to_pylist()[0]
+        verdicts.append(_compare(rows[key], again))
+    return verdicts
+
+
+def _spread(ids: Sequence[str], sample: int) -> list[str]:
+    stride = max(1, len(ids) // sample)
+    return list(ids[::stride][:sample])
+
+
+def _trials(grid: Any, folder: Path) -> dict[str, Trial]:
+    """The trials of a finished or half-finished run, found by replaying it from its table."""
+    store = Store(folder)
+    found: dict[str, Trial] = {}
+    for campaign in campaigns(grid):
+        steps = campaign.run(store.asked.get(campaign.id, {}))
+        answers = None
+        while True:
+            try:
+                wanted = next(steps) if answers is None else steps.send(answers)
+            except StopIteration:
+                break
+            found |= {w.trial.id: w.trial for w in wanted}
+            if any(w.trial.id not in store.answers for w in wanted):
+                break
+            answers = [store.answers[w.trial.id] for w in wanted]
+    return found
+
+
+def _compare(row: dict[str, Any], again: dict[str, Any]) -> Verdict:
+    worst, column = 0.0, ""
+    for name in named("result"):
+        difference = _difference(row[name], again[name])
+        if difference > worst:
+            worst, column = difference, name
+    verdict = "exact" if worst == 0 else "close" if worst <= CLOSE else "different"
+    return Verdict(row["trial"], row["label"], row["depth"], verdict, column, worst, row["device"])
+
+
+def _difference(a: Any, b: Any) -> float:
+    """The largest relative difference of two cells of the table; inf where they cannot compare."""
+    if isinstance(a, list) and isinstance(b, list) and len(a) == len(b):
+        return max((_difference(x, y) for x, y in zip(a, b, strict=True)), default=0.0)
+    if isinstance(a, float) and isinstance(b, float):
+        if a == b or (isnan(a) and isnan(b)):
+            return 0.0
+        return abs(a - b) / max(abs(a), abs(b))
+    return 0.0 if a == b else float("inf")

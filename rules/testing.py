@@ -1,0 +1,313 @@
+"""The laws that a learning rule must keep for its sweep to mean something, as a check.
+
+In a test of a rule of your own:
+
+    from rules.testing import check_rule
+
+    def test_my_rule_keeps_the_laws():
+        check_rule(MyRule())
+"""
+
+from __future__ import annotations
+
+import pickle
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass, field, fields, is_dataclass, replace
+from itertools import pairwise, product
+from math import sqrt
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from rules.dims import Dims
+from rules.net import Net, Params
+from rules.rule import Lesson, Rule, State, Trace
+from rules.streams import Streams
+
+
+class RuleBrokenError(AssertionError):
+    """A rule breaks a law; the message names the law, and where it is broken."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """Small networks, one a seed, and a batch of random examples at one step of training.
+
+    A network, its examples and its noise depend on its own seed and the step only.
+    """
+
+    sizes: tuple[int, ...] = (5, 7, 6, 4)
+    seeds: tuple[int, ...] = (0, 1, 2)
+    batch: int = 6
+    net: Net = field(default_factory=Net)
+    bias: bool = True
+    dtype: torch.dtype = torch.float64
+    feedback_shift: int = 0  # the feedback seed of a network is its seed plus this
+    step: int = 0
+
+    @property
+    def dims(self) -> Dims:
+        """The layers' sizes."""
+        return Dims(self.sizes, self.bias)
+
+    @property
+    def streams(self) -> Streams:
+        """The streams of the feedback seeds."""
+        return Streams(tuple(seed + self.feedback_shift for seed in self.seeds), self.dtype)
+
+    def params(self) -> Params:
+        """Networks with biases that are not 0; they grow a little from step to step."""
+        numbers = Streams(self.seeds, self.dtype).normal("params", (self.dims.parameter_count,))
+        weights, biases = [], []
+        for fan_in, fan_out in pairwise(self.sizes):
+            shape, count = (-1, fan_in, fan_out), fan_in * fan_out
+            drawn, numbers = numbers[:, :count], numbers[:, count:]
+            weights.append(drawn.reshape(shape) * (1 + self.step / 10) / sqrt(fan_in))
+            if self.bias:
+                drawn, numbers = numbers[:, :fan_out], numbers[:, fan_out:]
+                biases.append(drawn.reshape(-1, 1, fan_out) / 3)
+        return Params(tuple(weights), tuple(biases))
+
+    def examples(self) -> tuple[Tensor, Tensor]:
+        """Inputs (replica, batch, inputs) and their targets."""
+        own, (inputs, *_, outputs) = Streams(self.seeds, self.dtype), self.sizes
+        drawn = own.normal("examples", (self.batch, inputs + outputs), self.step)
+        x, y = drawn[..., :inputs].contiguous(), drawn[..., inputs:].contiguous()
+        return x, (y if self.net.loss == "squared" else y.argmax(-1))
+
+    def trace(self) -> Trace:
+        """The forward pass of the batch."""
+        return self.net.trace(self.params(), *self.examples(), self.streams, self.step)
+
+    def __str__(self) -> str:
+        kind, net = str(self.dtype).removeprefix("torch."), self.net
+        sizes, skips = "-".join(map(str, self.sizes)), " with skips" if net.residual else ""
+        return f"{net.activation} network {sizes}{skips}, {net.loss} loss, {kind}, step {self.step}"
+
+
+SHAPES = (
+    ((5, 6, 4), "relu", False),
+    ((5, 7, 6, 8, 7, 4), "tanh", False),
+    ((5, 6, 6, 6, 6, 4), "tanh", True),
+)
+"""Sizes, activation, and whether there are skip connections, of the networks of `check_rule`."""
+
+CASES = tuple(
+    Case(sizes, net=Net(activation, residual, loss), dtype=dtype)
+    for sizes, activation, residual in SHAPES
+    for loss, dtype in (("cross-entropy", torch.float32), ("squared", torch.float64))
+)
+"""The settings in which `check_rule` tries a rule."""
+
+
+def check_rule(rule: Rule) -> None:
+    """Teach small networks with the rule, and see that it keeps every law.
+
+    The networks are 1 and 4 layers deep, with and without skip connections, of both losses and
+    both precisions; each is taught for three steps, the last of them with a single example.
+
+    Raises:
+        RuleBrokenError: at the first law that the rule breaks; the message names it.
+    """
+    for law, broken in CLASS_LAWS.items():
+        _expect_none(rule, law, broken(rule))
+    for case, (law, breaks) in product(CASES, LAWS.items()):
+        _expect_none(rule, f"{law} ({case})", breaks(rule, case))
+
+
+def _expect_none(rule: Rule, law: str, complaints: Iterator[str]) -> None:
+    try:
+        complaint = next(complaints, None)
+    except Exception as error:  # a user's rule may raise anything
+        raise RuleBrokenError(f"{rule!r} breaks a law: {law}: it raised {error!r}") from error
+    if complaint:
+        raise RuleBrokenError(f"{rule!r} breaks a law: {law}: {complaint}")
+
+
+def _is_frozen(rule: Rule) -> Iterator[str]:
+    if not is_dataclass(rule) or not rule.__dataclass_params__.frozen:
+        yield f"write @dataclass(frozen=True) above class {type(rule).__name__}"
+
+
+def _has_members(rule: Rule) -> Iterator[str]:
+    for name in ("revision", "draws", "init", "teach"):
+        if not hasattr(rule, name):
+            yield f"it has no `{name}`"
+
+
+def _is_documented(rule: Rule) -> Iterator[str]:
+    text = type(rule).__doc__ or ""
+    if not text or text.startswith(f"{type(rule).__name__}("):  # which a dataclass makes up
+        yield "write a docstring: the equation of s_l, and where it comes from"
+
+
+def _is_comparable(rule: Rule) -> Iterator[str]:
+    if replace(rule) != rule:  # type: ignore[type-var]
+        yield "a copy of it is not equal to it"
+
+
+def _is_picklable(rule: Rule) -> Iterator[str]:
+    if pickle.loads(pickle.dumps(rule)) != rule:
+        yield "what comes back from pickle is not equal to it"
+
+
+CLASS_LAWS = {
+    "a rule is a frozen dataclass": _is_frozen,
+    "a rule has the members of rules.rule.Rule": _has_members,
+    "a rule's docstring gives its equation and its source": _is_documented,
+    "rules of equal options are equal": _is_comparable,
+    "a rule can be pickled": _is_picklable,
+}
+
+
+def _steps(case: Case) -> list[Case]:
+    sizes = case.batch, case.batch - 2, 1
+    return [replace(case, step=step, batch=batch) for step, batch in enumerate(sizes)]
+
+
+def _taught(rule: Rule, case: Case) -> Iterator[tuple[Trace, Lesson, State]]:
+    state = rule.init(case.dims, case.streams)
+    for now in _steps(case):
+        trace = now.trace()
+        lesson, state = rule.teach(trace, now.params(), state)
+        yield trace, lesson, state
+
+
+def _answers(rule: Rule, case: Case) -> list[Tensor]:
+    return _tensors([(lesson, state) for _, lesson, state in _taught(rule, case)])
+
+
+def _tensors(thing: object) -> list[Tensor]:
+    if isinstance(thing, Tensor):
+        return [thing]
+    if is_dataclass(thing):
+        return _tensors([getattr(thing, part.name) for part in fields(thing)])
+    if isinstance(thing, dict):
+        return _tensors([*thing.values()])
+    return [t for part in thing for t in _tensors(part)] if isinstance(thing, list | tuple) else []
+
+
+def _signals(rule: Rule, case: Case) -> Iterator[str]:
+    for trace, lesson, _ in _taught(rule, case):
+        found, wanted = [*map(_form, lesson.signals)], [*map(_form, (*trace.slopes, trace.error))]
+        if found != wanted:
+            yield f"signals of shape {found}, where {wanted} are wanted"
+        found, wanted = [*map(_form, lesson.inputs or ())], [*map(_form, trace.inputs)]
+        if found and found != wanted:
+            yield f"inputs of shape {found}, where {wanted} are wanted"
+
+
+def _form(t: Tensor) -> str:
+    return f"{tuple(t.shape)} {str(t.dtype).removeprefix('torch.')} on {t.device}"
+
+
+def _state(rule: Rule, case: Case) -> Iterator[str]:
+    states = [rule.init(case.dims, case.streams), *(state for *_, state in _taught(rule, case))]
+    for name, kept in ((name, kept) for state in states for name, kept in state.items()):
+        if not isinstance(kept, tuple) or not all(isinstance(t, Tensor) for t in kept):
+            yield f'state["{name}"] is not a tuple of tensors'
+        for t in kept:
+            if t.shape[:1] != (len(case.seeds),):
+                yield f'state["{name}"] has shape {tuple(t.shape)} for {len(case.seeds)} networks'
+
+
+def _generators(rule: Rule, case: Case) -> Iterator[str]:
+    before = _global_generators()
+    _answers(rule, case)
+    for name, state in _global_generators().items():
+        if state != before[name]:
+            yield f"the generator of {name} has moved on; draw from `streams` instead"
+
+
+def _global_generators() -> dict[str, object]:
+    legacy = pickle.dumps(np.random.get_state())  # noqa: NPY002
+    return {"torch": torch.get_rng_state().tolist(), "numpy": legacy, "random": random.getstate()}
+
+
+def _arguments(rule: Rule, case: Case) -> Iterator[str]:
+    state = rule.init(case.dims, case.streams)
+    for now in _steps(case):
+        given = {"trace": now.trace(), "params": now.params(), "state": state}
+        before = {name: [t.clone() for t in _tensors(thing)] for name, thing in given.items()}
+        _, state = rule.teach(**given)  # type: ignore[arg-type]
+        for name, thing in given.items():
+            if not _same(_tensors(thing), before[name]):
+                yield f"`{name}` has changed"
+
+
+def _purity(rule: Rule, case: Case) -> Iterator[str]:
+    if not _same(_answers(rule, case), _answers(rule, case)):
+        yield "two answers differ"
+
+
+def _same(some: list[Tensor], others: list[Tensor]) -> bool:
+    return len(some) == len(others) and all(map(torch.equal, some, others))
+
+
+def _finite(rule: Rule, case: Case) -> Iterator[str]:
+    if not _all_finite(_answers(rule, case)):
+        yield "a number is infinite or not a number"
+
+
+def _silence(rule: Rule, case: Case) -> Iterator[str]:
+    trace, params, state = case.trace(), case.params(), rule.init(case.dims, case.streams)
+    silent = replace(trace, error=torch.zeros_like(trace.error))
+    if not _all_finite(_tensors(rule.teach(silent, params, state))):
+        yield "a number is infinite or not a number"
+
+
+def _all_finite(tensors: list[Tensor]) -> bool:
+    return all(bool(t.isfinite().all()) for t in tensors)
+
+
+def _independence(rule: Rule, case: Case) -> Iterator[str]:
+    pack = _answers(rule, case)
+    for place, seed in enumerate(case.seeds):
+        alone = _answers(rule, replace(case, seeds=(seed,)))
+        if not _close(pack, place, alone, 0):
+            yield f"network {place} of {len(case.seeds)} is taught otherwise than alone"
+
+
+def _draws(rule: Rule, case: Case) -> Iterator[str]:
+    other = replace(case, feedback_shift=1)
+    if not rule.draws and not _same(_answers(rule, case), _answers(rule, other)):
+        yield "its answer depends on the feedback seed, but `draws` is False"
+
+
+def _searched(rule: Rule, case: Case) -> Iterator[str]:
+    options: Any = rule
+    names = [option.name for option in fields(options) if isinstance(option.default, float)]
+    factors = torch.tensor([1.0, 0.9, 0.8], dtype=case.dtype)
+    values = {name: getattr(rule, name) * factors for name in names}
+    pack = _answers(replace(options, **{n: v.reshape(-1, 1, 1) for n, v in values.items()}), case)
+    for place in range(len(factors)):
+        alone = replace(options, **{n: v[place].item() for n, v in values.items()})
+        if not _close(pack, place, _answers(alone, case), place):
+            yield f"(replica, 1, 1) tensors for {', '.join(names)} act otherwise than numbers"
+
+
+def _close(some: list[Tensor], place: int, others: list[Tensor], other_place: int) -> bool:
+    pairs = [(a[place], b[other_place]) for a, b in zip(some, others, strict=True)]
+    return all((a - b).abs().max() <= CLOSE[a.dtype] * b.abs().max() for a, b in pairs)
+
+
+CLOSE = {torch.float64: 1e-9, torch.float32: 1e-2}
+"""Rounding that is forgiven, as a fraction of the largest number: an order of summation may
+change with the pack where a rule does not use `net.product`, and perturbations amplify it."""
+
+
+LAWS = {
+    "it gives one signal a layer, shaped as its pre-activation": _signals,
+    "its state is named tuples of tensors, replica first": _state,
+    "it leaves the global random generators alone": _generators,
+    "it leaves its arguments alone": _arguments,
+    "equal arguments give equal answers": _purity,
+    "signals and state are finite": _finite,
+    "signals and state are finite where the error is zero": _silence,
+    "a network does not depend on its pack": _independence,
+    "a rule that draws says so": _draws,
+    "a float option may differ from network to network": _searched,
+}
