@@ -253,7 +253,9 @@ def datasets_command(context: typer.Context) -> None:
     if context.invoked_subcommand is None:
         from orchestrator.show import datasets
 
-        console().print(datasets())
+        screen = console()
+        for block in datasets():
+            screen.print(block)
 
 
 @datasets_app.command("fetch")

@@ -154,19 +154,24 @@ def summary(run: Path) -> Iterator[RenderableType]:
 
 
 def rules() -> Iterator[RenderableType]:
-    """All rules, a line each."""
+    """All rules: what each is, and its options."""
     from rules import catalog
 
-    rows = []
     for name in catalog.names():
         found = catalog.find(name)
-        options = ", ".join(f"{f.name}={f.default}" for f in fields(found))  # type: ignore[arg-type]
-        rows.append([name, _sentences(inspect.getmodule(found)), options or "-"])
-    yield table("rules", ["name", "what it is", "options"], rows)
+        options = {f.name: f.default for f in fields(found)}  # type: ignore[arg-type]
+        yield from entry(name, _headline(inspect.getmodule(found)), options)
     yield Text("more of one: rulesweep rules NAME; your own: package.module:Class")
 
 
-def _sentences(module: Any) -> str:
+def entry(name: str, what: str, options: Mapping[str, Any]) -> Iterator[RenderableType]:
+    """A line that says what something is, and one with its options."""
+    yield Text.assemble((name, "bold"), f"  {what}")
+    if options:
+        yield Text("    " + ", ".join(f"{option}={value}" for option, value in options.items()))
+
+
+def _headline(module: Any) -> str:
     return (module.__doc__ or "").strip().partition("\n")[0]
 
 
@@ -191,21 +196,14 @@ def rule(name: str) -> RenderableType:
     return Text("\n".join(lines))
 
 
-def datasets() -> RenderableType:
-    """All data sets, a line each."""
+def datasets() -> Iterator[RenderableType]:
+    """All data sets: what each is, where it comes from, and its options."""
     from rules.data import available
 
-    rows = [
-        [
-            d.name,
-            d.description,
-            d.inputs,
-            "regression" if d.classes is None else str(d.classes),
-            ", ".join(f"{k}={v}" for k, v in d.options.items()) or "-",
-            d.source,
-        ]
-        for d in available()
-    ]
-    return table(
-        "data sets", ["name", "what it is", "inputs", "classes", "options", "source"], rows
-    )
+    for found in available():
+        kind = "regression" if found.classes is None else f"{found.classes} classes"
+        yield from entry(
+            found.name, f"{found.description}; {found.inputs} inputs, {kind}", found.options
+        )
+        yield Text(f"    {found.source}", style="dim")
+    yield Text("ahead of time: rulesweep datasets fetch NAME; your own: package.module:function")

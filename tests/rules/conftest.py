@@ -8,6 +8,7 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
+from rules.net import Net
 from rules.testing import Case
 
 Array = NDArray[np.float64]
@@ -76,6 +77,21 @@ def networks(case: Case) -> Iterator[Alone]:
             target = y[r, i].numpy() if case.net.loss == "squared" else y[r, i].item()
             net = case.net.activation, case.net.residual
             yield Alone(r, i, weights, biases, *net, x[r, i].numpy(), target)
+
+
+CASES = [
+    Case((5, 7, 6, 4)),
+    Case((5, 7, 6, 4), net=Net("relu", loss="squared"), bias=False),
+    Case((3, 5, 5, 5, 2), net=Net("relu", residual=True)),
+    Case((3, 5, 5, 5, 2), net=Net(residual=True, loss="squared"), bias=False),
+    Case((1, 1, 1), net=Net(loss="squared"), batch=1),
+]
+
+
+@pytest.fixture(params=CASES, ids=str)
+def case(request: pytest.FixtureRequest) -> Case:
+    """Unequal widths and skip connections, both activations, both losses, biases or none."""
+    return request.param
 
 
 @pytest.fixture(scope="session")

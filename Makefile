@@ -1,0 +1,45 @@
+# The project's commands; `make` alone lists them.
+PYTHON ?= python3
+VENV ?= .venv
+BIN = $(VENV)/bin
+PIP = $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test check format bench clean
+
+help:  ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+demo: $(VENV)/installed  ## set everything up and run the example study
+	$(BIN)/rulesweep run examples/quick.yaml
+
+test: $(VENV)/installed-test  ## set everything up and run the tests
+	$(BIN)/python -m pytest -q
+
+check: $(VENV)/installed-check  ## formatting, lint, types, arrows between packages
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-logo
+
+format: $(VENV)/installed-check  ## format the code
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+bench: $(VENV)/installed-test  ## measure speed and memory side by side (minutes)
+	$(BIN)/python -m benchmarks
+
+clean:  ## remove the environment and what tools leave behind; runs/ stays
+	rm -rf $(VENV) build *.egg-info .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+
+$(VENV)/bin/python:
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/installed: pyproject.toml constraints.txt | $(VENV)/bin/python
+	@echo "installing rulesweep and its pinned dependencies into $(VENV) (minutes, once)"
+	$(PIP) --editable .
+	@touch $@
+
+$(VENV)/installed-%: $(VENV)/installed
+	$(PIP) --editable '.[$*]'
+	@touch $@
