@@ -42,6 +42,8 @@ def save(fig: Figure, path_stem: str | Path, data: pd.DataFrame) -> list[Path]:
     stem = Path(path_stem)
     stem.parent.mkdir(parents=True, exist_ok=True)
     with style():
+        fig.draw_without_rendering()
+        fig.set_layout_engine("none")  # laid out once, not twice a format
         drawn = [_save_as(fig, stem, kind) for kind in FORMATS]
     fig.clear()
     aside = _aside(stem, "csv")

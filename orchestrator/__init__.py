@@ -10,6 +10,7 @@ _HOMES = {
     "study_from": "orchestrator.spec",
     "Plan": "orchestrator.plan",
     "plan": "orchestrator.plan",
+    "load_network": "orchestrator.verify",
     "Result": "orchestrator.run",
     "run": "orchestrator.run",
     "verify": "orchestrator.verify",

@@ -28,6 +28,7 @@ class Wanted:
     phase: str  # tune | evaluate
     round: int | None = None  # of the search; None when evaluating
     point: int | None = None  # its place in the round
+    target: int | None = None  # the parameter count that its width matches
 
 
 @dataclass(frozen=True)
@@ -86,22 +87,26 @@ class Campaign:
     def tuning(self, round_: int, points: Sequence[Point]) -> list[Wanted]:
         """A round's networks, those of a point side by side."""
         return [
-            Wanted(trial_of(cell, (seed, seed), point, tuning=True), "tune", round_, place)
+            Wanted(
+                trial_of(evaluation.cell, (seed, seed), point, tuning=True),
+                "tune",
+                round_,
+                place,
+                evaluation.target,
+            )
             for place, point in enumerate(points)
-            for cell in self.cells
+            for evaluation in self.evaluations
             for seed in self.search.seed_list
         ]
 
     def evaluating(self, best: Point) -> list[Wanted]:
         """The networks that report: fresh seeds, the chosen point."""
-        trials = (
-            trial_of(evaluation.cell, seeds, best, tuning=False)
-            for evaluation in self.evaluations
-            for seeds in evaluation.seeds
+        wanted = (
+            Wanted(trial_of(e.cell, seeds, best, tuning=False), "evaluate", target=e.target)
+            for e in self.evaluations
+            for seeds in e.seeds
         )
-        return [
-            Wanted(trial, "evaluate") for trial in {trial.id: trial for trial in trials}.values()
-        ]
+        return list({w.trial.id: w for w in wanted}.values())
 
     def outline(self) -> list[Wanted]:
         """Every network the campaign will want, at a placeholder rate: for counting ahead."""

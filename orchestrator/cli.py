@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Callable
 from enum import StrEnum
@@ -110,7 +111,7 @@ def run_command(
 
 
 def _again() -> str:
-    return " ".join([Path(sys.argv[0]).name, *sys.argv[1:]])
+    return shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]])
 
 
 def _show_figures(folder: Path, screen: Console) -> None:

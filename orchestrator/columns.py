@@ -39,6 +39,8 @@ COLUMNS: tuple[Column, ...] = (
     Column("round", _INT, "plan", "round of the search, from 0; null when evaluating"),
     Column("point", _INT, "plan", "index of the point in its round, from 0"),
     Column("label", _TEXT, "plan", "the rule's name in tables and figures"),
+    Column("parameter_target", _INT, "plan", "parameter count that the width was chosen to match; "
+           "null: the width was given"),
     Column("lr_low", _FLOAT, "plan", "low end of the searched range; null: a fixed rate"),
     Column("lr_high", _FLOAT, "plan", "high end of the searched range"),
     Column("choose", _TEXT, "plan", "what chooses: validation_loss or validation_accuracy"),
@@ -77,6 +79,8 @@ COLUMNS: tuple[Column, ...] = (
     Column("chance_accuracy", _FLOAT, "result", "1 / classes; null for regression", "fraction"),
     Column("alignment", _LIST, "result", "cosine of teaching signal and negative gradient at "
            "the end, one value a hidden layer, input side first"),
+    Column("alignment_chance", _LIST, "result", "standard deviation of the alignment of freshly "
+           "drawn direct feedback on the trained network, one value a hidden layer"),
     Column("update_cosine", _LIST, "result", "cosine of the rule's and backprop's weight "
            "updates, one value a hidden layer"),
     Column("norm_ratio", _LIST, "result", "norm of the rule's signal over backprop's, one value "

@@ -11,7 +11,7 @@ from typing import Any
 
 from orchestrator.spec import GridBlock, Matched, Range, RuleChoice, Study
 from orchestrator.spec import Network as NetworkSpec
-from orchestrator.trial import Cell, Rule, TaskSetting
+from orchestrator.trial import Cell, Rule, TaskSetting, rounded
 from orchestrator.yaml_file import StudyError
 from rules import catalog
 from rules.data import Data, load
@@ -26,6 +26,7 @@ class Evaluation:
 
     cell: Cell
     seeds: tuple[tuple[int, int], ...]
+    target: int | None = None  # the parameter count that its width matches; None: a given width
 
 
 @dataclass(frozen=True)
@@ -51,7 +52,7 @@ def expand(study: Study, data_dir: Path | None = None) -> Grid:
     data = {name: load(name, study.task.options, data_dir) for name in names}
     tasks = {name: _task(name, study, data[name]) for name in names}
     evaluations = tuple(
-        Evaluation(_cell(study, rule, tasks[axes["dataset"]], axes), _seeds(block))
+        Evaluation(_cell(study, rule, tasks[axes["dataset"]], axes), _seeds(block), axes["target"])
         for block in study.blocks
         for rule in rules
         for axes in _points(block, rule.label, tasks, study.network)
@@ -81,8 +82,14 @@ def resolved(choice: RuleChoice, study: Study) -> Rule:
         found.draws,
         catalog.source_hash(choice.name),
         tuple(sorted((k, float(v)) for k, v in space.items() if not isinstance(v, Range))),
-        tuple(sorted((k, v.low, v.high) for k, v in space.items() if isinstance(v, Range))),
+        tuple(sorted(_range(k, v) for k, v in space.items() if isinstance(v, Range))),
     )
+
+
+def _range(name: str, found: Range) -> tuple[str, float, float]:
+    """A range in the digits of a point, so that its ends are points of it."""
+    ends = rounded({"low": found.low, "high": found.high})
+    return name, ends["low"], ends["high"]
 
 
 def _task(name: str, study: Study, data: Data) -> TaskSetting:
@@ -93,6 +100,10 @@ def _task(name: str, study: Study, data: Data) -> TaskSetting:
                 f'training.loss: data set "{name}" needs the loss {fitting}; '
                 f"got {study.training.loss}"
             ]
+        )
+    if study.search.choose == "validation_accuracy" and data.classes is None:
+        raise StudyError(
+            [f'search.choose: data set "{name}" has no classes; choose by validation_loss']
         )
     train, _ = split(len(data.x_train), study.validation, study.task.split_seed)
     return TaskSetting(
@@ -116,30 +127,28 @@ def _points(
     values = (block.dataset, block.activation, block.residual, block.depth, widths)
     for combination in product(*values):
         point: dict[str, Any] = dict(zip(axes, combination, strict=True))
+        point["target"] = None
         if isinstance(block.width, Matched):
-            point["width"] = _matched(
-                block.width, tasks[point["dataset"]], point, bias=network.bias
-            )
+            point |= _matched(block.width, tasks[point["dataset"]], point, bias=network.bias)
         if not any(exclusion.drops({"label": label} | point) for exclusion in block.exclude):
             yield point
 
 
-def _matched(width: Matched, task: TaskSetting, point: dict[str, Any], *, bias: bool) -> int:
+def _matched(
+    width: Matched, task: TaskSetting, point: dict[str, Any], *, bias: bool
+) -> dict[str, int]:
+    """The width at this depth whose parameter count is nearest to the reference's."""
+
     def count(depth: int, units: int) -> int:
         return dims_of(Network(depth, units, bias=bias), task.inputs, task.outputs).parameter_count
 
-    reference = width.match_parameters
+    reference, depth = width.match_parameters, point["depth"]
+    target = count(reference.depth, reference.width)
     try:
-        return matched_width(
-            lambda units: count(point["depth"], units), count(reference.depth, reference.width)
-        )
+        return {"target": target, "width": matched_width(lambda units: count(depth, units), target)}
     except ValueError as error:
-        raise StudyError(
-            [
-                f"grid.width.match_parameters: at depth {point['depth']} {error}; "
-                "take a wider reference or leave that depth out"
-            ]
-        ) from None
+        what = f"at depth {depth} {error}; take a wider reference or leave that depth out"
+        raise StudyError([f"grid.width.match_parameters: {what}"]) from None
 
 
 def _cell(study: Study, rule: Rule, task: TaskSetting, axes: dict[str, Any]) -> Cell:

@@ -60,7 +60,7 @@ class Pace:
 
     def __str__(self) -> str:
         left = self.left
-        ahead = f"about {duration(left)} left" if left is not None else "no pack finished yet"
+        ahead = f"about {duration(left)} left" if left is not None else "workers are starting"
         return f"{self.networks_a_second:.1f} networks/s, {ahead}"
 
 

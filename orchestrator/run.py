@@ -103,6 +103,7 @@ def run(  # noqa: PLR0913 - all but the study have defaults, and go by name
         pump = Pump(
             grid, Store(folder, compact=True), study_id(grid), workers or 1, revision(Path.cwd())
         )
+        pump.write_plans()
         known = sum(pump.counts.values())
         log.info("%s: %d networks in the table, %d to train", study.name, known, pump.missing)
         if inline:
@@ -206,8 +207,11 @@ def interruptible() -> Iterator[None]:
     def interrupt(number: int, frame: Any) -> None:
         signal.raise_signal(signal.SIGINT)
 
-    before = signal.signal(signal.SIGTERM, interrupt)
+    before = {signal.SIGTERM: signal.signal(signal.SIGTERM, interrupt)}
+    if not callable(signal.getsignal(signal.SIGINT)):  # ignored, as in a shell's background job
+        before[signal.SIGINT] = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -8,6 +8,7 @@ from math import exp, gcd, inf, log
 from typing import TYPE_CHECKING
 
 from orchestrator.trial import Point, rounded, short_hash
+from rules.shuffle import order
 
 if TYPE_CHECKING:
     import optuna
@@ -95,23 +96,33 @@ class Search:
 def log_even(space: Sequence[tuple[str, float, float]], count: int) -> list[Point]:
     """`count` points, evenly spaced on a log scale from low to high.
 
-    The first name of the space rises from point to point; each further one takes the same
-    levels in another order (a Latin square's rows), so that no two names rise together.
+    The learning rate rises from point to point; every further name takes the same levels in an
+    order of its own, so that they do not all rise together.
     """
     ordered = sorted(space, key=lambda entry: entry[0] != "lr")
+    orders = [levels(place, count) for place in range(len(ordered))]
     return [
         {
-            name: exp(log(low) + (log(high) - log(low)) * level(i, place, count) / (count - 1))
-            for place, (name, low, high) in enumerate(ordered)
+            name: exp(log(low) + (log(high) - log(low)) * level[i] / (count - 1))
+            for (name, low, high), level in zip(ordered, orders, strict=True)
         }
         for i in range(count)
     ]
 
 
-def level(point: int, place: int, count: int) -> int:
-    """The level of a point in the place-th name: itself, or shuffled by a step prime to count."""
+def levels(place: int, count: int) -> list[int]:
+    """The levels that the place-th name takes: rising for the first, in strides, then shuffled."""
     if place == 0:
-        return point
-    strides = [s for s in range(1, count + 1) if gcd(s, count) == 1]
-    stride = strides[(len(strides) // 2 + place - 1) % len(strides)]
-    return (point * stride + place * count // 2) % count
+        return list(range(count))
+    if place == 1:
+        middle = count // 2
+        return [(middle + i * _stride(count)) % count for i in range(count)]
+    return [int(level) for level in order(place, 0, count)]
+
+
+def _stride(count: int) -> int:
+    """A step near the golden section of `count` that visits every level."""
+    wanted = round(count * 0.618)
+    return min(
+        (s for s in range(1, count + 1) if gcd(s, count) == 1), key=lambda s: abs(s - wanted)
+    )

@@ -16,6 +16,7 @@ from rich.text import Text
 from orchestrator.store import current, every_result, trials
 
 if TYPE_CHECKING:
+    from orchestrator.grid import Evaluation
     from orchestrator.plan import Plan
 
 Rows = list[dict[str, Any]]
@@ -45,15 +46,22 @@ def planned(plan: Plan) -> Iterator[RenderableType]:
     """A plan: the cells, the networks by rule and phase, the time."""
     from orchestrator.progress import duration
 
-    cells = [e.cell for e in plan.grid.evaluations]
-    shapes = {(c.task.dataset, c.network): c for c in cells}
+    shapes = {(e.cell.task.dataset, e.cell.network): e for e in plan.grid.evaluations}
+    headings = [
+        "dataset",
+        "depth",
+        "width",
+        "activation",
+        "residual",
+        "parameters",
+        "steps",
+        "batch",
+    ]
+    matched = any(e.target for e in shapes.values())
     yield table(
-        f"{len(cells)} cells of {len(shapes)} shapes",
-        ["dataset", "depth", "width", "activation", "residual", "parameters", "steps", "batch"],
-        [
-            [*_axes(c), c.dims.parameter_count, c.training.steps, c.training.batch_size]
-            for c in shapes.values()
-        ],
+        f"{len(plan.grid.evaluations)} cells of {len(shapes)} shapes",
+        [*headings, "target", "error"] if matched else headings,
+        [_shape(e)[: len(headings) + 2 * matched] for e in shapes.values()],
     )
     labels = dict.fromkeys(label for label, _ in plan.totals)
     rows = []
@@ -77,8 +85,12 @@ def planned(plan: Plan) -> Iterator[RenderableType]:
         yield Text(f"{plan.missing} networks to train")
 
 
-def _axes(cell: Any) -> list[object]:
-    return [str(value) if isinstance(value, bool) else value for value in cell.axes.values()]
+def _shape(evaluation: Evaluation) -> list[object]:
+    cell, target = evaluation.cell, evaluation.target
+    count = cell.dims.parameter_count
+    error = count - target if target else None
+    training = [cell.training.steps, cell.training.batch_size]
+    return [*map(_flag, cell.axes.values()), count, *training, target, error]
 
 
 def status(run: Path, *, failed: bool) -> Iterator[RenderableType]:

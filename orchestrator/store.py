@@ -79,7 +79,23 @@ def _checked(table: pa.Table) -> pa.Table:
     version = (table.schema.metadata or {}).get(b"rulesweep.table", b"none").decode()
     if version != str(TABLE_VERSION):
         raise ValueError(f"table version {version}, this rulesweep reads {TABLE_VERSION}")
-    return table.select(SCHEMA.names).cast(SCHEMA)
+    if not {"trial", "status"} <= set(table.column_names):
+        raise ValueError("it has no columns `trial` and `status`")
+    columns = {field.name: _column(table, field) for field in SCHEMA}
+    return pa.table(columns, schema=SCHEMA)
+
+
+def _column(table: pa.Table, field: pa.Field) -> pa.ChunkedArray | pa.Array:
+    """A column of a part; one that this part's rulesweep did not have yet is null."""
+    if field.name in table.column_names:
+        return table[field.name].cast(field.type)
+    return pa.nulls(table.num_rows, field.type)
+
+
+def _last_number(folder: Path) -> int:
+    """The highest number of a part, readable or not: no part is ever written over."""
+    names = (path.stem.removeprefix("part-") for path in (folder / "trials").glob("part-*.parquet"))
+    return max((int(name) for name in names if name.isdigit()), default=0)
 
 
 def _merged(parts: Sequence[tuple[Path, pa.Table]]) -> pa.Table:
@@ -141,6 +157,7 @@ def trials(run: str | Path) -> pa.Table:
 
 def every_result(run: str | Path) -> pa.Table:
     """The newest result of every trial in the folder, whatever study wanted it."""
+    current(Path(run))
     table = _merged(read_parts(Path(run)))
     return table.take(pa.array(list(newest(table).values()), pa.int64()))
 
@@ -169,7 +186,7 @@ class Store:
         self.folder = folder
         parts = read_parts(folder)
         table = _merged(parts)
-        self._next = 1 + max((int(path.stem.split("-")[1]) for path, _ in parts), default=0)
+        self._next = 1 + _last_number(folder)
         self.answers = self._answers(table)
         self.asked = _asked(table)
         self._planned = _plan_keys(table.filter(pc.equal(table["status"], "pending")))
@@ -247,14 +264,15 @@ def export(run: str | Path, path: Path, format: str, *, everything: bool = False
     With `everything` also results that the current study does not want. Returns the rows.
     """
     table = every_result(run) if everything else trials(run)
-    if format == "parquet":
-        durable(path, lambda file: pq.write_table(table, file))
-    else:
-        flat = [
-            _as_text(column) if pa.types.is_list(column.type) else column
-            for column in table.columns
-        ]
-        durable(path, lambda file: pacsv.write_csv(pa.table(flat, names=table.column_names), file))
+    if format == "csv":
+        names, columns = table.column_names, table.columns
+        flat = [_as_text(c) if pa.types.is_list(c.type) else c for c in columns]
+        table = pa.table(flat, names=names)
+    write = pq.write_table if format == "parquet" else pacsv.write_csv
+    try:
+        durable(path, lambda file: write(table, file))
+    except OSError as error:
+        raise StoreError(f"{path} cannot be written: {error.strerror}") from error
     return int(table.num_rows)
 
 

@@ -88,7 +88,7 @@ class Pump:
 
     def take(self) -> Pack | None:
         """The next pack, costliest first; None while every campaign waits for rows."""
-        self._write_plans()
+        self.write_plans()
         if not self._queue:
             return None
         self._split()
@@ -185,14 +185,18 @@ class Pump:
         return table_of([trial.coordinates | {"status": "failed", "error": error}])
 
     def _answered(self, ids: Sequence[str]) -> None:
+        """Tell the campaigns that waited for these trials; those that have all they want go on."""
+        waiters: dict[str, Live] = {}
         for trial_id in ids:
             self._flying.discard(trial_id)
             status = self.store.answers[trial_id]["status"]
             for live, wanted in self._waiting.pop(trial_id, []):
                 self._count(wanted, status)
                 live.missing.discard(trial_id)
-                if not live.missing:
-                    self._advance(live, [self.store.answers[w.trial.id] for w in live.wanted])
+                waiters[live.campaign.id] = live
+        for live in waiters.values():
+            if not live.missing:
+                self._advance(live, [self.store.answers[w.trial.id] for w in live.wanted])
 
     def _count(self, wanted: Wanted, status: str) -> None:
         cell = wanted.trial.cell
@@ -209,6 +213,7 @@ class Pump:
             "phase": wanted.phase,
             "round": wanted.round,
             "point": wanted.point,
+            "parameter_target": wanted.target,
             "label": cell.rule.label,
             "lr_low": rate[0],
             "lr_high": rate[1],
@@ -217,7 +222,8 @@ class Pump:
         }
         return row if known else row | {"trial": None, "lr": None, "hyperparameters": None}
 
-    def _write_plans(self) -> None:
+    def write_plans(self) -> None:
+        """Put what is wanted, and why, on the disk: before it trains."""
         if self._plans:
             self.store.plan(self._plans)
             self._plans = []

@@ -6,15 +6,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import isnan
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from orchestrator.campaign import campaigns
 from orchestrator.columns import from_blob, named
-from orchestrator.grid import expand
+from orchestrator.grid import Grid, expand
 from orchestrator.run import importable
 from orchestrator.spec import load_study
-from orchestrator.store import Store, StoreError, trials
+from orchestrator.store import Store, StoreError, current, trials
 from orchestrator.trial import Pack, Trial
+
+if TYPE_CHECKING:
+    from rules.net import Net, Params
+    from rules.task import Task
 
 CLOSE = 1e-3
 """Relative difference of two numbers up to which unlike machines count as agreeing."""
@@ -50,25 +54,59 @@ def verify(
     from orchestrator.worker import Worker
 
     folder = Path(run)
-    rows = {
-        row["trial"]: row
-        for row in trials(folder).to_pylist()
-        if row["status"] in ("ok", "diverged")
-    }
+    finished = ("ok", "diverged")
+    rows = {r["trial"]: r for r in trials(folder).to_pylist() if r["status"] in finished}
     chosen = [trial] if trial else _spread(list(rows), sample)
-    if trial and trial not in rows:
-        raise StoreError(f"{folder} has no finished trial {trial}; ids are in the column `trial`")
-    importable(folder / "study.yaml")
-    grid = expand(load_study(folder / "study.yaml"), data_dir)
-    known = _trials(grid, folder)
+    grid = _grid(folder, data_dir)
+    known = {key: _trial(key, grid, folder) for key in chosen}  # all, before any trains
     worker = Worker(grid.data, grid.study.resources.cpus)
     verdicts = []
-    for key in chosen:
-        if key not in known:
-            raise StoreError(f"trial {key} cannot be made again: its rule or data set has changed")
-        again = from_blob(worker.train_pack(Pack((known[key],)).as_dict())).to_pylist()[0]
-        verdicts.append(_compare(rows[key], again))
+    for key, again in known.items():
+        blob = worker.train_pack(Pack((again,)).as_dict())
+        verdicts.append(_compare(rows[key], from_blob(blob).to_pylist()[0]))
     return verdicts
+
+
+def load_network(
+    run: str | Path, trial: str, data_dir: Path | None = None
+) -> tuple[Net, Params, Task]:
+    """The trained network of a row, trained again: its architecture, its parameters, its data.
+
+    The parameters have one replica; `net.hidden(params, x)` gives the hidden layers' outputs for
+    x of shape (1, examples, inputs), and `task.test.batch(1)` such an x with its targets.
+
+    Raises:
+        StoreError: no such run, no such trial in it, or a network that diverged.
+    """
+    from orchestrator.worker import Worker, job_of
+    from rules.net import Net
+    from rules.train import fit
+
+    folder = Path(run)
+    grid = _grid(folder, data_dir)
+    found = _trial(trial, grid, folder)
+    task = Worker(grid.data, grid.study.resources.cpus).task(found.cell)
+    _, learner = fit(job_of([found]), task)
+    if not learner.replicas:
+        raise StoreError(f"the network of trial {trial} diverged: there are no weights to load")
+    network, loss = found.cell.network, found.cell.training.loss
+    return Net(network.activation, network.residual, loss), learner.params, task
+
+
+def _grid(folder: Path, data_dir: Path | None) -> Grid:
+    current(folder)
+    importable(folder / "study.yaml")
+    return expand(load_study(folder / "study.yaml"), data_dir)
+
+
+def _trial(trial: str, grid: Grid, folder: Path) -> Trial:
+    known = _trials(grid, folder)
+    if trial not in known:
+        raise StoreError(
+            f"{folder} has no trial {trial} that its rules and data sets of today "
+            "can make; ids are in the column `trial`"
+        )
+    return known[trial]
 
 
 def _spread(ids: Sequence[str], sample: int) -> list[str]:
@@ -76,7 +114,7 @@ def _spread(ids: Sequence[str], sample: int) -> list[str]:
     return list(ids[::stride][:sample])
 
 
-def _trials(grid: Any, folder: Path) -> dict[str, Trial]:
+def _trials(grid: Grid, folder: Path) -> dict[str, Trial]:
     """The trials of a finished or half-finished run, found by replaying it from its table."""
     store = Store(folder)
     found: dict[str, Trial] = {}

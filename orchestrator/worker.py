@@ -125,7 +125,8 @@ def row_of(outcome: Outcome) -> Row:
     if outcome.diverged_step is None:
         last = outcome.points[-1]
         row |= {name: getattr(last, name) for name in LAST}
-        row |= {"probe_accuracy": outcome.probe_accuracy} | _best(outcome.points)
+        row |= {name: getattr(outcome, name) for name in ("probe_accuracy", "alignment_chance")}
+        row |= _best(outcome.points)
     return row
 
 

@@ -16,6 +16,7 @@ from rules.rule import Rule
 
 BUILT_IN = {
     "bp": "rules.bp:BP",
+    "shallow": "rules.shallow:Shallow",
     "fa": "rules.fa:FA",
     "dfa": "rules.dfa:DFA",
     "sdil": "rules.sdil:SDIL",

@@ -6,7 +6,7 @@ Alignment and probes are computed in float64, whatever the network trained in.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -67,10 +67,9 @@ def credit(
 
     The teaching signal of layer l is r_l = -s_l, hence cos(r_l, -g_l) = cos(s_l, g_l).
     """
-    params, streams = params.double(), streams.double()
+    params = params.double()
     state = {name: tuple(t.double() for t in tensors) for name, tensors in state.items()}
-    x, targets = examples.double().batch(len(params.weights[0]))
-    trace = net.trace(params, x, targets, streams, step=0)
+    trace = measuring(net, params, streams, examples)
     taught, _ = rule.teach(trace, params, state)
     true, _ = BP().teach(trace, params, {})
     cosines, updates, ratios = [], [], []
@@ -79,6 +78,32 @@ def credit(
         updates.append(cosine(_update(net, trace, taught, l), _update(net, trace, true, l)))
         ratios.append(s.norm(dim=-1).mean(-1) / g.norm(dim=-1).mean(-1))
     return Credit(*(torch.stack(v, dim=-1) for v in (cosines, updates, ratios)))
+
+
+def measuring(net: Net, params: Params, streams: Streams, examples: Examples) -> Trace:
+    """The trace of float64 networks on all the examples, for a rule that need not learn."""
+    x, targets = examples.double().batch(len(params.weights[0]))
+    return replace(net.trace(params, x, targets, streams.double(), step=0), measuring=True)
+
+
+def chance(net: Net, params: Params, streams: Streams, examples: Examples, draws: int) -> Tensor:
+    """What alignment is by chance: its root mean square over fresh direct feedback.
+
+    (replica, hidden layer) in float64. The mean over draws is 0, since B and -B are as likely,
+    so that 1.96 times this value bounds 95 % of what feedback does that was never learned from.
+    """
+    params = params.double()
+    trace = measuring(net, params, streams, examples)
+    true, _ = BP().teach(trace, params, {})
+    classes, total = trace.error.shape[-1], []
+    for l, g in enumerate(true.signals[:-1]):
+        squares = torch.zeros_like(g[:, 0, 0])
+        for draw in range(draws):
+            b = trace.streams.normal(f"chance/{l}/{draw}", (classes, g.shape[-1]))
+            signal = net.product(trace.error, b) * trace.slopes[l]
+            squares += cosine(signal, g).nanmean(-1).square()
+        total.append((squares / draws).sqrt())
+    return torch.stack(total, dim=-1)
 
 
 def _update(net: Net, trace: Trace, lesson: Lesson, l: int) -> Tensor:

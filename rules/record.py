@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from rules.learner import Learner
-from rules.measure import Credit, credit, evaluate, input_probe, probes
+from rules.measure import Credit, chance, credit, evaluate, input_probe, probes
 from rules.net import Net
 from rules.settings import Measure
 from rules.task import Examples, Task
@@ -19,6 +19,9 @@ DIVERGED = 1000.0
 
 TRAIN_EXAMPLES = 1000
 """Training examples, the first of the set, on which the training loss is measured."""
+
+DRAWS = 10
+"""Fresh feedback matrices a layer, drawn to know what alignment is by chance."""
 
 GROUP = 2**22
 """Numbers in one list of layer outputs when credit is measured: it bounds the memory."""
@@ -47,7 +50,8 @@ class Outcome:
     points: list[Point] = field(default_factory=list)
     diverged_step: int | None = None  # updates made while the loss was within bounds
     chance_accuracy: float | None = None
-    probe_accuracy: list[float] | None = None  # one value a hidden layer, input side first
+    alignment_chance: list[float] | None = None  # one value a hidden layer, input side first
+    probe_accuracy: list[float] | None = None
     probe_accuracy_untrained: list[float] | None = None
     probe_accuracy_input: float | None = None
 
@@ -103,14 +107,20 @@ class Recorder:
         return [points[place] for place in kept]
 
     def _credit(self, learner: Learner, count: int) -> Iterator[dict[str, Any]]:
-        """Layer lists of every replica, in groups that fit into memory."""
+        """Layer lists of every replica."""
         examples = self.task.held_out.slice(0, count)
-        units = len(examples) * sum(w.shape[2] for w in learner.params.weights)
-        size = max(1, GROUP // units)
-        for first in range(0, len(learner.replicas), size):
-            part = learner.part(list(range(first, min(first + size, len(learner.replicas)))))
+        for part in _groups(learner, count):
             found = credit(self.net, part.rule, part.params, part.state, part.streams, examples)
             yield from _layers(found)
+
+    def chance(self, learner: Learner) -> dict[int, list[float]]:
+        """What alignment would be by chance, by replica; empty where it is not measured."""
+        if not (self.measure and self.measure.alignment):
+            return {}
+        examples, found = self.task.held_out.slice(0, self.measure.examples), []
+        for part in _groups(learner, len(examples)):
+            found += chance(self.net, part.params, part.streams, examples, DRAWS).tolist()
+        return dict(zip(learner.replicas, found, strict=True))
 
     def probe(self, learner: Learner) -> dict[int, list[float]]:
         """Probe accuracies of the hidden layers, by replica; empty where probes do not apply."""
@@ -120,19 +130,19 @@ class Recorder:
         accuracy = probes(self.net, learner.params, *parts)
         return dict(zip(learner.replicas, accuracy.tolist(), strict=True))
 
-    def outcomes(
-        self, untrained: dict[int, list[float]], trained: dict[int, list[float]]
-    ) -> list[Outcome]:
-        """The outcomes, in the order of the replicas."""
+    def outcomes(self, untrained: dict[int, list[float]], learner: Learner) -> list[Outcome]:
+        """The outcomes, in the order of the replicas, once `learner` has trained."""
+        trained, by_chance = self.probe(learner), self.chance(learner)
         classes = self.task.train.classes
-        chance = 1 / classes if classes else None
+        guess = 1 / classes if classes else None
         parts = self._probe_parts()
         on_input = input_probe(*parts) if parts else None
         return [
             Outcome(
                 points,
                 self.diverged.get(replica),
-                chance,
+                guess,
+                by_chance.get(replica),
                 trained.get(replica),
                 untrained.get(replica),
                 on_input,
@@ -146,6 +156,15 @@ class Recorder:
         if not (measure and measure.probes and test and test.classes):
             return None
         return self.task.train.slice(0, measure.probe_examples), test, measure.ridge
+
+
+def _groups(learner: Learner, examples: int) -> Iterator[Learner]:
+    """The learner in parts whose layers' outputs fit into memory."""
+    units = examples * sum(w.shape[2] for w in learner.params.weights)
+    size = max(1, GROUP // units)
+    places = list(range(len(learner.replicas)))
+    for first in range(0, len(places), size):
+        yield learner.part(places[first : first + size])
 
 
 def _layers(found: Credit) -> list[dict[str, Any]]:

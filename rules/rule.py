@@ -33,6 +33,7 @@ class Trace:
     net: Net  # the architecture: `net.residual`, `net.perturbed_losses(...)`
     streams: Streams  # random numbers: `streams.normal(purpose, shape, step)`
     step: int  # updates before this one
+    measuring: bool = False  # the new state will be thrown away: a rule need not learn
 
 
 @dataclass(frozen=True)

@@ -58,7 +58,7 @@ class SDIL:
         lesson = direct(trace, state["A"])
         if self.normalize_delta:
             lesson = lesson.normalized()
-        if trace.step % self.pert_every:
+        if trace.measuring or trace.step % self.pert_every:
             return lesson, state
         return lesson, {"A": self.learn(trace, state["A"], self.targets(trace, params))}
 

@@ -85,7 +85,7 @@ class Case:
     def __str__(self) -> str:
         kind, net = str(self.dtype).removeprefix("torch."), self.net
         sizes, skips = "-".join(map(str, self.sizes)), " with skips" if net.residual else ""
-        return f"{net.activation} network {sizes}{skips}, {net.loss} loss, {kind}, step {self.step}"
+        return f"{net.activation} network {sizes}{skips}, {net.loss} loss, {kind}"
 
 
 SHAPES = (
@@ -132,7 +132,7 @@ def _is_frozen(rule: Rule) -> Iterator[str]:
         yield f"write @dataclass(frozen=True) above class {type(rule).__name__}"
 
 
-def _has_members(rule: Rule) -> Iterator[str]:
+def _is_complete(rule: Rule) -> Iterator[str]:
     for name in ("revision", "draws", "init", "teach"):
         if not hasattr(rule, name):
             yield f"it has no `{name}`"
@@ -156,7 +156,7 @@ def _is_picklable(rule: Rule) -> Iterator[str]:
 
 CLASS_LAWS = {
     "a rule is a frozen dataclass": _is_frozen,
-    "a rule has the members of rules.rule.Rule": _has_members,
+    "a rule has revision, draws, init and teach": _is_complete,
     "a rule's docstring gives its equation and its source": _is_documented,
     "rules of equal options are equal": _is_comparable,
     "a rule can be pickled": _is_picklable,
@@ -279,19 +279,27 @@ def _draws(rule: Rule, case: Case) -> Iterator[str]:
 
 def _searched(rule: Rule, case: Case) -> Iterator[str]:
     options: Any = rule
-    names = [option.name for option in fields(options) if isinstance(option.default, float)]
-    factors = torch.tensor([1.0, 0.9, 0.8], dtype=case.dtype)
-    values = {name: getattr(rule, name) * factors for name in names}
-    pack = _answers(replace(options, **{n: v.reshape(-1, 1, 1) for n, v in values.items()}), case)
+    factors = torch.tensor([1.0, 0.9, 0.8], dtype=case.dtype).reshape(-1, 1, 1)
+    values = {
+        option.name: factors * getattr(rule, option.name)
+        for option in fields(options)
+        if isinstance(option.default, float)
+    }
+    if not values:
+        return
+    pack = _answers(replace(options, **values), case)
     for place in range(len(factors)):
-        alone = replace(options, **{n: v[place].item() for n, v in values.items()})
+        alone = replace(options, **{name: value[place].item() for name, value in values.items()})
         if not _close(pack, place, _answers(alone, case), place):
-            yield f"(replica, 1, 1) tensors for {', '.join(names)} act otherwise than numbers"
+            yield f"(replica, 1, 1) tensors for {', '.join(values)} act otherwise than numbers"
 
 
 def _close(some: list[Tensor], place: int, others: list[Tensor], other_place: int) -> bool:
-    pairs = [(a[place], b[other_place]) for a, b in zip(some, others, strict=True)]
-    return all((a - b).abs().max() <= CLOSE[a.dtype] * b.abs().max() for a, b in pairs)
+    pairs = [
+        (a[place].double(), b[other_place].double(), CLOSE.get(a.dtype, 0.0))
+        for a, b in zip(some, others, strict=True)
+    ]
+    return all((a - b).abs().max() <= close * b.abs().max() for a, b, close in pairs)
 
 
 CLOSE = {torch.float64: 1e-9, torch.float32: 1e-2}

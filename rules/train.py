@@ -107,6 +107,11 @@ def update(net: Net, learner: Learner, training: Training, trace: Trace, lesson:
 
 def train(job: Job, task: Task) -> list[Outcome]:
     """Train the job's networks; the outcomes stand in the order of its replicas."""
+    return fit(job, task)[0]
+
+
+def fit(job: Job, task: Task) -> tuple[list[Outcome], Learner]:
+    """Train the job's networks; also the learner, which holds those that did not diverge."""
     inputs = task.train.x.shape[1]
     outputs = task.train.classes or task.train.y.shape[1]
     dims = dims_of(job.network, inputs, outputs)
@@ -119,4 +124,4 @@ def train(job: Job, task: Task) -> list[Outcome]:
         recorder.record(learner)
         if not learner.replicas:
             break
-    return recorder.outcomes(untrained, recorder.probe(learner))
+    return recorder.outcomes(untrained, learner), learner

@@ -70,7 +70,6 @@ def check_against_loops(rule: SDIL, case: Case, networks: Iterator) -> None:
                 signals *= np.sqrt(np.sum(errors**2) / np.sum(signals**2))
             assert lesson.signals[l - 1][r].numpy() == pytest.approx(signals, abs=1e-12)
             stepped = plain_step(rule, A, examples, l, case)
-            # differences of losses carry rounding that sigma magnifies
             assert after["A"][l - 1][r].numpy() == pytest.approx(stepped, abs=1e-12)
         assert lesson.signals[-1][r].numpy() == pytest.approx(errors, abs=1e-12)
 

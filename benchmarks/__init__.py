@@ -1,0 +1,1 @@
+"""What rulesweep costs, measured on the machine at hand: `python -m benchmarks`."""

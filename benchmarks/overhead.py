@@ -1,0 +1,115 @@
+"""What the scheduler takes for a pack whose training takes no time.
+
+All is real, pump and table and Ray and Tune, but for the training: a worker gives the same row
+for every network at once.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+from benchmarks.numbers import Number, number
+from benchmarks.sizes import Sizes
+from benchmarks.studies import many_packs
+from orchestrator import schedule
+from orchestrator.folder import study_id
+from orchestrator.grid import expand
+from orchestrator.store import Store
+from orchestrator.sweep import Pump
+from orchestrator.trial import Pack, Trial
+from orchestrator.worker import Row, Worker
+
+CURVE = [1.0] * 6
+ROW: Row = {
+    "status": "ok",
+    "validation_loss": 1.0,
+    "test_loss": 1.0,
+    "test_accuracy": 0.5,
+    "curve_step": [*range(6)],
+    "curve_train_loss": CURVE,
+    "curve_validation_loss": CURVE,
+    "curve_test_loss": CURVE,
+    "curve_test_accuracy": CURVE,
+}
+
+
+class IdleWorker(Worker):
+    """Reads and answers packs as ever, but trains nothing."""
+
+    def rows(self, trials: Sequence[Trial]) -> list[Row]:
+        return [ROW for _ in trials]
+
+
+class IdleTrial(schedule.PackTrial):
+    """The product's trainable, with a worker that is idle."""
+
+    def setup(self, config: dict[str, Any], **shared: Any) -> None:
+        super().setup(config, **shared)
+        self.worker = IdleWorker(shared["data"], shared["threads"])
+
+
+class ClockedPump(Pump):
+    """A pump that notes when packs came back, and the time that it takes itself."""
+
+    def __init__(self, *given: Any) -> None:
+        super().__init__(*given)
+        self.times: list[float] = []
+        self.own = 0.0
+
+    def take(self) -> Pack | None:
+        began = time.perf_counter()
+        pack = super().take()
+        self.own += time.perf_counter() - began
+        return pack
+
+    def give(self, pack: Pack, blob: bytes | None) -> None:
+        began = time.perf_counter()
+        super().give(pack, blob)
+        self.times.append(time.perf_counter())
+        self.own += self.times[-1] - began
+
+
+def measure(sizes: Sizes) -> list[Number]:
+    """Milliseconds a pack, over all and by quarter of the packs, first to last."""
+    with tempfile.TemporaryDirectory(prefix="bench-") as temporary:
+        folder = Path(temporary)
+        grid = expand(many_packs(sizes))
+        pump = ClockedPump(grid, Store(folder), study_id(grid), sizes.workers)
+        fitted = fit(pump, folder, sizes.workers)
+    assert pump.finished
+    quarters = [milliseconds(part) for part in quarters_of(pump.times)]
+    return [
+        number("a pack", milliseconds(pump.times), "ms", at_most=50),
+        *(number(f"a pack, quarter {i}", q, "ms") for i, q in enumerate(quarters, start=1)),
+        number("of it pump and table", 1000 * pump.own / sizes.packs, "ms"),
+        number("from fit to the first pack", pump.times[0] - fitted, "s"),
+    ]
+
+
+def fit(pump: Pump, folder: Path, workers: int) -> float:
+    """Send every pack through Ray; when Tune began."""
+    schedule.start("local", workers)
+    try:
+        began = time.perf_counter()
+        with patch.object(schedule, "PackTrial", IdleTrial):
+            schedule.run(pump, folder, [])
+    finally:
+        schedule.stop()
+    return began
+
+
+def milliseconds(times: Sequence[float]) -> float:
+    """The mean distance of moments in seconds."""
+    return 1000 * (times[-1] - times[0]) / (len(times) - 1)
+
+
+def quarters_of(times: Sequence[float]) -> list[Sequence[float]]:
+    """The moments in four parts that share their ends."""
+    ends = [round(i * (len(times) - 1) / 4) for i in range(5)]
+    return [times[low : high + 1] for low, high in pairwise(ends)]

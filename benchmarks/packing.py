@@ -1,0 +1,128 @@
+"""What packing gains, and what a step of every rule costs: one thread, no Ray."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, replace
+
+import torch
+
+from benchmarks.numbers import Number, number
+from benchmarks.sizes import Sizes
+from rules import catalog
+from rules.data import load
+from rules.dims import dims_of
+from rules.learner import Learner
+from rules.net import Net
+from rules.settings import Network, Training
+from rules.task import Task, task_of
+from rules.train import Job, advance, start
+
+RULES = ("bp", "fa", "dfa", "sdil")
+BATCH = 128
+REPLICAS = 16
+"""Networks in the packs by which the rules are compared."""
+
+EPOCH = 8
+"""Steps of an epoch: few, so that a sample is short; a step's share of the shuffle stays."""
+
+
+def task() -> Task:
+    """The data that all is trained on."""
+    torch.set_num_threads(1)
+    return task_of(load("mnist-1d", {}, None), 0.1, 0, "float32", torch.device("cpu"))
+
+
+@dataclass
+class Bench:
+    """A pack that trains on and on, and is timed."""
+
+    net: Net
+    learner: Learner
+    training: Training
+    task: Task
+
+    @property
+    def per_epoch(self) -> int:
+        """Steps of an epoch."""
+        return -(-len(self.task.train) // self.training.batch_size)
+
+    def epochs(self, count: int) -> float:
+        """Seconds a step over so many epochs: whole ones, since each begins with a shuffle."""
+        steps = count * self.per_epoch
+        began = time.perf_counter()
+        advance(self.net, self.learner, self.training, self.task.train, self.learner.step + steps)
+        return (time.perf_counter() - began) / steps
+
+    def step_seconds(self, samples: int, seconds: float) -> list[float]:
+        """Seconds a step, several times; a sample lasts at least so long."""
+        first = self.epochs(1)  # warms caches, and says how long an epoch lasts
+        count = max(1, round(seconds / (first * self.per_epoch)))
+        return [self.epochs(count) for _ in range(samples)]
+
+
+def bench(rule: str, network: Network, replicas: int, task: Task) -> Bench:
+    """A pack of networks that differ in their seeds."""
+    training = Training(steps=1, batch_size=BATCH)
+    seeds = tuple(range(replicas))
+    job = Job(
+        network, training, catalog.find(rule)(), seeds, seeds, (0.01,) * replicas, measure=None
+    )
+    dims = dims_of(network, task.train.x.shape[1], task.train.classes or 1)
+    learner = start(job, dims, torch.device("cpu"))
+    return Bench(Net(network.activation), learner, training, task)
+
+
+def measure(sizes: Sizes) -> list[Number]:
+    """Every rule, shape and size of a pack, and the rules against backpropagation."""
+    data = task()
+    data = replace(data, train=data.train.slice(0, EPOCH * BATCH))
+    shapes = zip(sizes.pack_widths, sizes.pack_depths, strict=True)
+    numbers = []
+    for network in (Network(depth, width) for width, depth in shapes):
+        for rule in ("bp", "sdil"):
+            numbers += packed(rule, network, data, sizes)
+        numbers += compared(network, data, sizes)
+    return numbers
+
+
+def packed(rule: str, network: Network, data: Task, sizes: Sizes) -> list[Number]:
+    """Networks x steps a second in packs of every size, and the gain over the smallest."""
+    rates = {
+        size: [
+            size / seconds
+            for seconds in bench(rule, network, size, data).step_seconds(
+                sizes.samples, sizes.seconds
+            )
+        ]
+        for size in sizes.pack_sizes
+    }
+    name = f"{rule}, depth {network.depth}, width {network.width}"
+    numbers = [number(f"{name}, pack of {size}", r, "steps/s") for size, r in rates.items()]
+    alone = numbers[0]
+    gains = [
+        number(
+            f"{name}, gain of {size} over {sizes.pack_sizes[0]}",
+            (rate / alone.value for rate in rates[size]),
+            "x",
+        )
+        for size in sizes.pack_sizes[1:]
+    ]
+    return numbers + gains
+
+
+def compared(network: Network, data: Task, sizes: Sizes) -> list[Number]:
+    """Milliseconds of a step of every rule, and the ratio to backpropagation's."""
+    seconds = {
+        rule: bench(rule, network, REPLICAS, data).step_seconds(sizes.samples, sizes.seconds)
+        for rule in RULES
+    }
+    name = f"depth {network.depth}, width {network.width}, pack of {REPLICAS}"
+    base = number("bp", seconds["bp"]).value
+    return [
+        number(f"step of bp, {name}", (1000 * s for s in seconds["bp"]), "ms"),
+        *(
+            number(f"step of {rule} over bp, {name}", (s / base for s in seconds[rule]), "x")
+            for rule in RULES[1:]
+        ),
+    ]

@@ -1,0 +1,48 @@
+"""The same study through rulesweep and through plain Ray Tune, from process start to end."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from pathlib import Path
+
+from benchmarks.numbers import Number, number
+from benchmarks.sides import answer_of, launch
+from benchmarks.sizes import Sizes
+
+SIDES = {
+    "rulesweep": ("benchmarks.rulesweep_side", "small"),
+    "plain Tune": ("benchmarks.plain_tune",),
+    "plain Tune, actors reused, no loggers": ("benchmarks.plain_tune", "reuse"),
+}
+
+
+def measure(sizes: Sizes) -> list[Number]:
+    """Networks a minute of every side, turn by turn, and the ratios within a turn."""
+    turns = [{name: networks_a_minute(sizes, name) for name in SIDES} for _ in range(sizes.repeats)]
+    numbers = [number(name, (t[name] for t in turns), "networks/min") for name in SIDES]
+    ours, plain, reused = SIDES
+    ratio = number("ratio to plain Tune", (t[ours] / t[plain] for t in turns), "x", at_least=10)
+    return [
+        *numbers,
+        ratio,
+        number(f"ratio to {reused}", (t[ours] / t[reused] for t in turns), "x"),
+    ]
+
+
+def networks_a_minute(sizes: Sizes, name: str) -> float:
+    """One side, once."""
+    module, *words = SIDES[name]
+    with tempfile.TemporaryDirectory(prefix="bench-") as temporary:
+        folder, began = Path(temporary) / "side", time.perf_counter()
+        networks = answer_of(launch(module, sizes, folder, *words), folder)["networks"]
+        seconds = time.perf_counter() - began
+    assert networks == wanted(sizes), f"{name} trained {networks} of {wanted(sizes)} networks"
+    print(f"  {name}: {networks} networks in {seconds:.1f} s", flush=True)
+    return 60 * networks / seconds
+
+
+def wanted(sizes: Sizes) -> int:
+    """Networks of the study."""
+    cells = len(sizes.rules) * len(sizes.depths)
+    return cells * (sizes.rounds * sizes.points + sizes.seeds)
