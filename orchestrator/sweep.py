@@ -186,14 +186,14 @@ class Pump:
 
     def _answered(self, ids: Sequence[str]) -> None:
         """Tell the campaigns that waited for these trials; those that have all they want go on."""
-        waiters: dict[str, Live] = {}
+        waiters: dict[int, Live] = {}
         for trial_id in ids:
             self._flying.discard(trial_id)
             status = self.store.answers[trial_id]["status"]
             for live, wanted in self._waiting.pop(trial_id, []):
                 self._count(wanted, status)
                 live.missing.discard(trial_id)
-                waiters[live.campaign.id] = live
+                waiters[id(live)] = live  # two labels of one rule make campaigns of equal ids
         for live in waiters.values():
             if not live.missing:
                 self._advance(live, [self.store.answers[w.trial.id] for w in live.wanted])
