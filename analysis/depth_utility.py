@@ -5,8 +5,10 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
 
 from analysis import captions, lines, scales, stats
 from analysis.figure import Plot, finish, label_outer, rule_handles, sheet
@@ -18,6 +20,8 @@ SPLIT = [*GROUP, "widths"]
 """The columns whose values each have a figure of their own."""
 
 _INTERVAL = ["mean", "low", "high", "n"]
+_CHANCE = "chance (fresh feedback)"
+_GREY = "0.88"
 
 
 def early_third(alignment: Any) -> float:
@@ -35,9 +39,11 @@ def summarise(df: pd.DataFrame) -> pd.DataFrame:
     """One row a cell: early-third alignment and that of layer 1, with intervals and counts.
 
     `n` counts the init seeds with a signal, `silent` the networks with a layer that has none.
-    Lost networks have no alignment and no substitute: they are counted only.
+    Lost networks have no alignment and no substitute: they are counted only. `chance` is the
+    half width of the band about 0 that holds the early third of 95 % of fresh feedback.
     """
     rows = _with_alignment(evaluated(df))
+    band = rows.groupby(CELL)["chance"].agg(_band).astype(float).reset_index()
     about = rows.groupby(CELL).agg(
         rule=("rule", "first"), widths=("widths", "first"), silent=("silent", "sum")
     )
@@ -46,6 +52,7 @@ def summarise(df: pd.DataFrame) -> pd.DataFrame:
     first = stats.cell_means(rows, "layer_1")[[*CELL, *_INTERVAL]]
     first = first.rename(columns={name: f"layer_1_{name}" for name in _INTERVAL})
     found = cells.merge(early, on=CELL, how="left").merge(first, on=CELL, how="left")
+    found = found.merge(band, on=CELL, how="left")
     return found.fillna({"n": 0, "layer_1_n": 0}).astype({"n": "Int64", "layer_1_n": "Int64"})
 
 
@@ -56,13 +63,37 @@ def _with_alignment(rows: pd.DataFrame) -> pd.DataFrame:
         widths=widths(rows),
         early_third=[early_third(row) for row in values],
         layer_1=[row[0] for row in values],
+        chance=[_of_mean(row) for row in _chances(rows)],
         silent=rows["alignment"].notna() & np.array([np.isnan(row).any() for row in values], bool),
     )
 
 
+def _chances(rows: pd.DataFrame) -> list[Any]:
+    """The deviations by chance of each network; None where they were not measured."""
+    return list(rows.get("alignment_chance", pd.Series(None, rows.index, dtype=object)))
+
+
+def _of_mean(deviations: Any) -> float:
+    """The deviation of the early third's mean: each layer has feedback of its own."""
+    values = np.asarray([] if deviations is None else deviations, dtype=float)
+    first = values[: max(1, len(values) // 3)]
+    known = first[np.isfinite(first)]
+    return float(np.sqrt(np.square(known).sum()) / known.size) if known.size else np.nan
+
+
+def _band(deviations: pd.Series) -> float:
+    """The half width of the 95 % band about 0, over the networks whose deviation is known."""
+    known = deviations.dropna()
+    return 1.96 * float(np.sqrt(known.pow(2).mean())) if len(known) else np.nan
+
+
 def profile(df: pd.DataFrame) -> pd.DataFrame:
-    """One row a cell and hidden layer: mean alignment, interval and n (init seeds)."""
-    return stats.cell_means(layers(evaluated(df)), "alignment", [*CELL, "layer"])
+    """One row a cell and hidden layer: mean alignment, interval, n (init seeds) and `chance`."""
+    rows, keys = evaluated(df), [*CELL, "layer"]
+    means = stats.cell_means(layers(rows), "alignment", keys)
+    by_chance = layers(rows.assign(chance=_chances(rows)), "chance")
+    band = by_chance.groupby(keys)["chance"].agg(_band).astype(float).reset_index()
+    return means.merge(band, on=keys, how="left")
 
 
 def draw(
@@ -78,8 +109,9 @@ def draw(
     dots = dots.merge(seen[CELL], on=CELL).rename(columns={"early_third": "value"})
     if len(seen):
         lines.over_depth(ax, seen, dots, of)
+    _draw_chance(ax, seen, "depth")
     _draw_reference(ax, summary, of)
-    _limit(ax, [*seen["low"], *dots["value"]])
+    _limit(ax, [*seen["low"], *dots["value"], *-seen["chance"]])
     ax.set_ylabel("early-third alignment")
 
 
@@ -88,7 +120,20 @@ def draw_profile(means: pd.DataFrame, ax: Axes, of: Mapping[str, Look]) -> None:
     depth = int(means["depth"].iloc[0])
     lines.with_bands(ax, means, "layer", of)
     scales.layer_axis(ax, depth)
+    _draw_chance(ax, means, "layer")
     ax.set_title(f"depth {depth}")
+
+
+def _draw_chance(ax: Axes, means: pd.DataFrame, x: str) -> None:
+    """The band of chance over the whole panel: at each place the widest of the rules'."""
+    widest = means.groupby(x)["chance"].max().dropna()
+    if widest.empty:
+        return
+    ends = ax.get_xlim()
+    places = np.array([ends[0], *widest.index, ends[1]], dtype=float)
+    half = widest.to_numpy(dtype=float)[[0, *range(len(widest)), -1]]
+    ax.fill_between(places, -half, half, color=_GREY, linewidth=0, zorder=0.5)
+    ax.set_xlim(ends)
 
 
 def _draw_reference(ax: Axes, summary: pd.DataFrame, of: Mapping[str, Look]) -> None:
@@ -116,7 +161,7 @@ def figure(df: pd.DataFrame, of: Mapping[str, Look], note: str = "") -> Plot | N
     for ax, depth in zip(panels, depths, strict=True):
         draw_profile(shown[shown["depth"].eq(depth)], ax, of)
         _draw_reference(ax, summary, of)
-    _limit(panels[0], [*shown["mean"], *shown["low"]])
+    _limit(panels[0], [*shown["mean"], *shown["low"], *-shown["chance"]])
     label_outer(panels, "hidden layer", "alignment")
     finish(fig, captions.title(df), _handles(summary, seen, of), [note, *_sentences(summary)])
     return Plot(fig, _numbers(summary, by_layer))
@@ -124,10 +169,11 @@ def figure(df: pd.DataFrame, of: Mapping[str, Look], note: str = "") -> Plot | N
 
 def _handles(
     summary: pd.DataFrame, seen: pd.DataFrame, of: Mapping[str, Look]
-) -> dict[str, Line2D]:
+) -> dict[str, Artist]:
     references = summary.loc[summary["rule"].eq("bp"), "label"].unique()
     dashed = {name: Line2D([], [], color=of[name].color, linestyle="--") for name in references}
-    return dashed | rule_handles(of, seen["label"])
+    grey = {_CHANCE: Patch(color=_GREY, linewidth=0)} if seen["chance"].notna().any() else {}
+    return {**dashed, **rule_handles(of, seen["label"]), **grey}
 
 
 def _sentences(summary: pd.DataFrame) -> list[str]:
@@ -138,6 +184,7 @@ def _sentences(summary: pd.DataFrame) -> list[str]:
         "Cosine of signal and negative gradient.",
         f"{captions.means(others['n'], 'bars, bands')}; dots: seeds.",
         "bp is 1 by definition." if len(others) < len(summary) else "",
+        "Grey: 95 % of fresh feedback, one network." if others["chance"].notna().any() else "",
         captions.named("No signal", with_signal.index[~with_signal]),
         f"{silent} networks have a silent layer, left out of the means." if silent else "",
         captions.lost(summary, "without alignment, left out"),

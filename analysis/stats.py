@@ -130,16 +130,20 @@ def compare(
     family.
     """
     seeds = seed_means(df, metric, ["label", *by])
-    parts = [_paired(seeds, metric, pair, by) for pair in pairs]
+    parts = [paired(seeds, metric, pair, by) for pair in pairs]
     keys = ["label", "reference", *by]
     groups = pd.concat(parts, ignore_index=True).groupby(keys)["d"].agg(list)
     rows = _each(groups, difference_of, Difference)
     return rows.assign(p_holm=holm(rows["p"]))
 
 
-def _paired(
-    seeds: pd.DataFrame, metric: str, pair: tuple[str, str], by: Sequence[str]
+def paired(
+    seeds: pd.DataFrame, metric: str, pair: tuple[str, str], by: Sequence[str] = PLACE
 ) -> pd.DataFrame:
+    """One row a place and init seed that both rules of the pair have: their difference, `d`.
+
+    `seeds` are the seed means by label and place.
+    """
     rule, reference = (seeds[seeds["label"].eq(label)] for label in pair)
     both = rule.merge(
         reference.drop(columns="label"), on=[*by, "init_seed"], suffixes=("", "_reference")
@@ -151,6 +155,8 @@ def _each(
     groups: pd.Series, statistic: Callable[[ArrayLike], Mean | Difference], kind: type
 ) -> pd.DataFrame:
     """One row a group: its keys, then the fields of the statistic of its list of values."""
-    names = [field.name for field in fields(kind)]
-    values = pd.DataFrame([asdict(statistic(values)) for values in groups], columns=names)
+    kinds = {"int": "int64", "float": "float64"}
+    dtypes = {field.name: kinds.get(str(field.type), "object") for field in fields(kind)}
+    values = pd.DataFrame([asdict(statistic(values)) for values in groups], columns=list(dtypes))
+    values = values.astype(dtypes)  # no groups have no dtypes of their own
     return pd.concat([groups.index.to_frame(index=False), values], axis="columns")

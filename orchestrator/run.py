@@ -104,15 +104,15 @@ def run(  # noqa: PLR0913 - all but the study have defaults, and go by name
             grid, Store(folder, compact=True), study_id(grid), workers or 1, revision(Path.cwd())
         )
         pump.write_plans()
-        known = sum(pump.counts.values())
-        log.info("%s: %d networks in the table, %d to train", study.name, known, pump.missing)
+        have, missing = sum(pump.counts.values()), pump.missing
+        log.info("%s: %d networks in the table, %d to train", study.name, have, missing)
         if inline:
             train = partial(_train_here, pump)
         else:
             train = partial(_train_on_ray, pump, folder, address, workers, paths)
         interrupted = _Telling(pump, reporter or Silent(), log).through(train)
         log.info("interrupted" if interrupted else "finished")
-    return _result(folder, pump, known, interrupted=interrupted)
+    return _result(folder, pump, interrupted=interrupted)
 
 
 def _train_here(pump: Pump) -> None:
@@ -171,15 +171,15 @@ class _Telling:
         self.reporter.packed(finished)
 
 
-def _result(folder: Path, pump: Pump, known: int, *, interrupted: bool) -> Result:
+def _result(folder: Path, pump: Pump, *, interrupted: bool) -> Result:
     def counted(status: str) -> int:
         return sum(n for (_, _, s), n in pump.counts.items() if s == status)
 
     return Result(
         folder,
         sum(pump.totals.values()),
-        known,
-        sum(pump.counts.values()) - known,
+        sum(pump.counts.values()) - pump.trained,
+        pump.trained,
         counted("diverged"),
         counted("failed"),
         tuple(pump.stopped),

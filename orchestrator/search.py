@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from math import exp, gcd, inf, log
+from math import exp, factorial, inf, log
 from typing import TYPE_CHECKING
 
 from orchestrator.trial import Point, rounded, short_hash
@@ -100,7 +100,7 @@ def log_even(space: Sequence[tuple[str, float, float]], count: int) -> list[Poin
     order of its own, so that they do not all rise together.
     """
     ordered = sorted(space, key=lambda entry: entry[0] != "lr")
-    orders = [levels(place, count) for place in range(len(ordered))]
+    orders = distinct_orders(len(ordered), count)
     return [
         {
             name: exp(log(low) + (log(high) - log(low)) * level[i] / (count - 1))
@@ -110,19 +110,15 @@ def log_even(space: Sequence[tuple[str, float, float]], count: int) -> list[Poin
     ]
 
 
-def levels(place: int, count: int) -> list[int]:
-    """The levels that the place-th name takes: rising for the first, in strides, then shuffled."""
-    if place == 0:
-        return list(range(count))
-    if place == 1:
-        middle = count // 2
-        return [(middle + i * _stride(count)) % count for i in range(count)]
-    return [int(level) for level in order(place, 0, count)]
+def distinct_orders(names: int, count: int) -> list[list[int]]:
+    """For every name an order of the levels 0..count-1: rising for the first, then shuffled.
 
-
-def _stride(count: int) -> int:
-    """A step near the golden section of `count` that visits every level."""
-    wanted = round(count * 0.618)
-    return min(
-        (s for s in range(1, count + 1) if gcd(s, count) == 1), key=lambda s: abs(s - wanted)
-    )
+    No two are equal, as far as there are so many orders.
+    """
+    orders = [list(range(count))]
+    attempts = iter(range(100))
+    while len(orders) < names:
+        shuffled = [int(level) for level in order(len(orders), next(attempts), count)]
+        if shuffled not in orders or len(orders) >= factorial(count):
+            orders.append(shuffled)
+    return orders

@@ -64,6 +64,7 @@ class Pump:
         self.counts: Counter[tuple[str, str, str]] = Counter()  # by (label, phase, status)
         self.work: Counter[str] = Counter()  # operations by label, of all its networks
         self.worked: Counter[str] = Counter()  # and of those in the table
+        self.trained = 0  # networks whose rows came back since the pump was made
         self.stopped: list[str] = []  # campaigns all of whose points failed
         self._order = count()
         self._queue: list[tuple[float, int, Pack]] = []
@@ -106,6 +107,7 @@ class Pump:
         place = rows.schema.get_field_index("revision")
         self.store.add(rows.set_column(place, "revision", revision))
         ids = rows["trial"].to_pylist()
+        self.trained += len(ids)
         phase = self._waiting[ids[0]][0][1].phase
         statuses = tuple(rows["status"].to_pylist())
         errors = tuple(e.strip().splitlines()[-1] for e in rows["error"].to_pylist() if e)

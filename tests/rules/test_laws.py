@@ -44,10 +44,10 @@ def small_task(count: int, dtype: str, classes: int | None = 5) -> Task:
 
 def job_of(rule: Rule, dtype: str, replicas: int = 8, width: int = 16, **training: object) -> Job:
     """A pack of networks that differ in seeds and learning rates."""
-    options = {"steps": 4, "batch_size": 64, "record": (2,), "weight_decay": 1e-3}
+    options = {"steps": 3, "batch_size": 64, "record": (2,), "weight_decay": 1e-3}
     places = range(replicas)
     return Job(
-        Network(depth=3, width=width),
+        Network(depth=2, width=width),
         Training(**options | {"dtype": dtype} | training),
         rule,
         tuple(3 + p for p in places),

@@ -1,0 +1,300 @@
+"""A study in words: what it asks and how it answers, told as the methods section of a paper."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+Study = Mapping[str, Any]
+"""A study file, its defaults spelt out."""
+
+Cells = Sequence[Mapping[str, Any]]
+"""The cells of the study as `resolved.json` holds them."""
+
+
+@dataclass(frozen=True)
+class Paragraph:
+    """A run-in heading, the sentences after it, and points listed beneath."""
+
+    heading: str
+    text: str
+    points: tuple[str, ...] = ()
+
+
+def question(study: Study, cells: Cells) -> str:
+    """What the study asks, in one sentence."""
+    depths = sorted({cell["network"]["depth"] for cell in cells})
+    rules = "learning rule" if len(study["rules"]) == 1 else "learning rules"
+    names = listed([rule["label"] for rule in study["rules"]])
+    layers = f"{listed(depths, 'and')} hidden {noun(depths[-1], 'layer')}" if depths else "networks"
+    return f"How well do networks of {layers} learn {_datasets(cells)} by the {rules} {names}?"
+
+
+def protocol(study: Study, cells: Cells) -> list[Paragraph]:
+    """How the study goes about it, in the order of the work."""
+    return [
+        Paragraph("Data", " ".join(_data(cells))),
+        Paragraph("Networks", *_networks(study)),
+        Paragraph("Training", " ".join(_training(study, cells))),
+        Paragraph("Rules", _rules_share(study), tuple(_rules(study, cells))),
+        Paragraph("Tuning", " ".join(_tuning(study))),
+        Paragraph("Evaluation", " ".join(_evaluation(study))),
+        Paragraph("Lost networks", _lost(study)),
+        Paragraph("Statistics", " ".join(_statistics(study))),
+        *([Paragraph("Measures", measures)] if (measures := _measures(study)) else []),
+    ]
+
+
+def listed(values: Iterable[object], last: str = "and") -> str:
+    """`a, b and c`; numbers as they are read."""
+    words = [number(value) for value in values]
+    return f" {last} ".join(filter(None, [", ".join(words[:-1]), *words[-1:]]))
+
+
+def number(value: object) -> str:
+    """A number as it is read: thousands marked, no trailing zeros; text as it is."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return str(value)
+    return f"{value:,}" if isinstance(value, int) else f"{value:.6g}"
+
+
+def noun(count: object, word: str) -> str:
+    """The word, in the plural unless there is exactly one."""
+    if count == 1:
+        return word
+    return f"{word}es" if word.endswith("ch") else f"{word}s"
+
+
+def counted(count: object, word: str) -> str:
+    """`1 seed`, `3 seeds`, `3,600 examples`."""
+    return f"{number(count)} {noun(count, word)}"
+
+
+def settings(values: Mapping[str, Any] | Iterable[Sequence[Any]]) -> str:
+    """Options in words: `feedback scale fan-in, scale 1`."""
+    pairs = values.items() if isinstance(values, Mapping) else values
+    return ", ".join(f"{str(name).replace('_', ' ')} {number(value)}" for name, value in pairs)
+
+
+def _unique(cells: Cells, part: str, *names: str) -> list[tuple[Any, ...]]:
+    """The distinct values of some keys of a part of the cells, in order of appearance."""
+    found = (tuple(_frozen(cell[part].get(name)) for name in names) for cell in cells)
+    return list(dict.fromkeys(found))
+
+
+def _frozen(value: Any) -> Any:
+    return tuple(map(_frozen, value)) if isinstance(value, list) else value
+
+
+def _datasets(cells: Cells) -> str:
+    return listed([name for (name,) in _unique(cells, "task", "dataset")])
+
+
+def _data(cells: Cells) -> Iterable[str]:
+    facts = "dataset", "options", "examples", "inputs", "classes", "outputs", "validation"
+    for name, options, examples, inputs, classes, outputs, share in _unique(cells, "task", *facts):
+        what = counted(classes, "class") if classes else counted(outputs, "target value")
+        made = f" ({settings(options)})" if options else ""
+        yield f"{name}{made}: {counted(inputs, 'input')}, {what}, "
+        yield f"{counted(examples, 'example')} to train on."
+        if share:
+            yield f"A share of {share:.0%} of the training set is kept from training, to choose by."
+
+
+def _networks(study: Study) -> tuple[str, tuple[str, ...]]:
+    network, blocks = study["network"], [_block(block, study) for block in study["grid"]]
+    bias = "with" if network["bias"] else "without"
+    text = f"Fully connected networks {bias} biases and with a linear readout, "
+    if len(blocks) == 1:
+        return f"{text}{blocks[0]}.", ()
+    return f"{text}in {len(blocks)} parts:", tuple(blocks)
+
+
+def _block(block: Mapping[str, Any], study: Study) -> str:
+    depths = f"{listed(block['depth'], 'or')} hidden {noun(block['depth'][-1], 'layer')}"
+    parts = [f"{depths} of {_width(block['width'])}", *_kinds(block, study)]
+    if "dataset" in block:
+        parts.append(f"on {listed(block['dataset'])}")
+    parts += [f"without {_left_out(drop)}" for drop in block.get("exclude", ())]
+    return ", ".join(parts)
+
+
+def _width(width: Any) -> str:
+    if not isinstance(width, Mapping):
+        return f"{listed(width, 'or')} {noun(width[-1], 'unit')}"
+    like = width["match_parameters"]
+    layers = f"{counted(like['depth'], 'layer')} of {counted(like['width'], 'unit')}"
+    return f"that width at which the parameter count is nearest to that of {layers}"
+
+
+def _kinds(block: Mapping[str, Any], study: Study) -> Iterable[str]:
+    network = study["network"]
+    yield f"activation {listed(block.get('activation', [network['activation']]), 'or')}"
+    residual = block.get("residual", [network["residual"]])
+    words = {True: "with skip connections", False: "without skip connections"}
+    yield listed([words[flag] for flag in residual], "or")
+
+
+def _left_out(drop: Mapping[str, Sequence[Any]]) -> str:
+    return " at ".join(f"{name} {listed(values, 'or')}" for name, values in drop.items())
+
+
+def _training(study: Study, cells: Cells) -> Iterable[str]:
+    given = study["training"]
+    updates = sorted({cell["training"]["steps"] for cell in cells})
+    length = f"{listed(updates, 'or')} {noun(updates[-1], 'update')}" if updates else ""
+    if "epochs" in given:
+        length = f"{counted(given['epochs'], 'epoch')} ({length})"
+    batch = given["batch_size"]
+    batches = "the whole training set" if batch == "full" else f"batches of {number(batch)}"
+    momentum = f"momentum {number(given['momentum'])}" if given["momentum"] else "no momentum"
+    decay = given["weight_decay"]
+    decays = f"weight decay {number(decay)}" if decay else "no weight decay"
+    yield f"Every network is trained for {length} on {batches}, with {momentum} and {decays}."
+    yield f"The loss is {_loss(given['loss'])}, the arithmetic {given['dtype']}."
+    if given["normalize_signals"]:
+        yield "Teaching signals of hidden layers are scaled to the norm of the output error."
+    yield "Optimiser, batches and initial weights are the same for all rules."
+
+
+def _loss(name: str) -> str:
+    return "half the squared error" if name == "squared" else str(name)
+
+
+def _rules_share(study: Study) -> str:
+    one = len(study["rules"]) == 1
+    return "One learning rule:" if one else f"{len(study['rules'])} learning rules:"
+
+
+def _rules(study: Study, cells: Cells) -> Iterable[str]:
+    """One line a rule: its label, its name where that is another, options, own search."""
+    resolved = {cell["label"]: cell["rule"] for cell in cells}
+    for rule in study["rules"]:
+        named = "" if rule["name"] == rule["label"] else f" ({rule['name']})"
+        options = resolved.get(rule["label"], {}).get("options") or rule.get("options", {})
+        own = [_searched(name, value) for name, value in rule.get("search", {}).items()]
+        words = "; ".join(filter(None, [settings(options), *own]))
+        yield f"{rule['label']}{named}{': ' if words else ''}{words}"
+
+
+def _searched(name: str, value: Any) -> str:
+    return f"{_term(name)} {_range(value)}"
+
+
+def _term(name: str) -> str:
+    return "learning rate" if name == "lr" else name.replace("_", " ")
+
+
+def _range(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return f"searched from {number(value['low'])} to {number(value['high'])}"
+    return f"fixed at {number(value)}"
+
+
+def _is_searched(study: Study) -> bool:
+    spaces = [{"lr": study["search"]["lr"]} | rule.get("search", {}) for rule in study["rules"]]
+    return any(isinstance(value, Mapping) for space in spaces for value in space.values())
+
+
+def _tuning(study: Study) -> Iterable[str]:
+    search = study["search"]
+    if not _is_searched(study):
+        yield f"Nothing is tuned: the learning rate is {_range(search['lr'])}."
+        return
+    yield f"The learning rate is {_range(search['lr'])}, for {_shared(search['per'])},"
+    yield "unless a rule above says otherwise; ranges are searched on a logarithmic scale."
+    seeds = search["seeds"] if isinstance(search["seeds"], int) else len(search["seeds"])
+    points = f"{counted(search['rounds'], 'round')} of {counted(search['points'], 'point')}"
+    yield f"It takes {points}, each point with {counted(seeds, 'tuning seed')}"
+    yield f"that no evaluation uses. {_sampler(search)}"
+    chosen = "lowest" if search["choose"] == "validation_loss" else "highest"
+    yield f"The point with the {chosen} mean {_words(search['choose'])} is taken."
+
+
+def _shared(per: Any) -> str:
+    """Which networks share a rate."""
+    if per == "cell":
+        return "each rule on each network and data set"
+    return "each rule" + ("" if per == "rule" else f" and each {listed(per)}")
+
+
+def _sampler(search: Mapping[str, Any]) -> str:
+    if search["sampler"] == "random":
+        return "Points are drawn at random."
+    if search["rounds"] == 1 or search["sampler"] == "grid":
+        return "Points are spaced evenly."
+    return (
+        "The first round is spaced evenly; a tree-structured Parzen estimator asks for the "
+        "points after it."
+    )
+
+
+def _words(metric: str) -> str:
+    return metric.replace("_", " ")
+
+
+def _evaluation(study: Study) -> Iterable[str]:
+    kinds = list(dict.fromkeys(_seeds(block["seeds"]) for block in study["grid"]))
+    rates = "with what tuning chose" if _is_searched(study) else "at that rate"
+    yield f"Networks are then trained anew, {rates}, from {listed(kinds, 'or')}."
+    yield "Only these networks are reported."
+
+
+def _seeds(seeds: Any) -> str:
+    if isinstance(seeds, Mapping):
+        init, feedback = (_count(seeds[name]) for name in ("init", "feedback"))
+        return f"{counted(init, 'init seed')}, each with {counted(feedback, 'feedback seed')}"
+    return counted(_count(seeds), "init seed")
+
+
+def _count(seeds: int | Sequence[int]) -> int:
+    return seeds if isinstance(seeds, int) else len(seeds)
+
+
+def _lost(study: Study) -> str:
+    value = "10 times its loss before training"
+    if study["training"]["loss"] != "squared":
+        value += ", its accuracy as chance"
+    return (
+        "A network diverges when its loss is not finite or more than 1,000 times that before "
+        f"training. It stays in every mean: its loss counts as {value}. A network whose rule "
+        "raised an error counts the same."
+    )
+
+
+def _statistics(study: Study) -> Iterable[str]:
+    seeds = [_init_seeds(block["seeds"]) for block in study["grid"]]
+    yield "The init seed is the unit: results over feedback seeds are averaged first."
+    yield "Intervals of means are 95 % t intervals over init seeds; rules are compared by their"
+    interval = "95 % t intervals" if max(seeds) < 20 else "95 % BCa bootstrap intervals"
+    yield f"differences on equal seeds, with {interval} and sign-flip p-values."
+    pairs, metric = study["compare"].get("pairs", ()), _words(study["compare"]["metric"])
+    if pairs:
+        named = listed([f"{one} with {other}" for one, other in pairs])
+        yield f"Declared beforehand: {named}, by {metric}; p-values are adjusted by Holm's method."
+    if min(seeds) < 6:
+        least = f"{2 / 2 ** min(seeds):.4g}".removeprefix("0")
+        told = counted(min(seeds), "seed")
+        yield f"With {told} no such p-value can be below {least}: read the intervals."
+
+
+def _init_seeds(seeds: Any) -> int:
+    return _count(seeds["init"] if isinstance(seeds, Mapping) else seeds)
+
+
+def _measures(study: Study) -> str:
+    measure, sentences = study["measure"], []
+    if measure["alignment"]:
+        on = f"the first {counted(measure['examples'], 'held-out example')}"
+        sentences.append(
+            "Alignment is the cosine between a layer's teaching signal and its negative loss "
+            f"gradient, averaged over {on}; it is 1 for backpropagation by definition."
+        )
+    if measure["probes"] and study["training"]["loss"] != "squared":
+        on = f"at most {counted(measure['probe_examples'], 'training example')}"
+        sentences.append(
+            f"Probes are ridge classifiers (penalty {number(measure['ridge'])}) on each hidden "
+            f"layer, fitted to {on}."
+        )
+    return " ".join(sentences)

@@ -1,0 +1,275 @@
+import json
+import math
+import shutil
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.csv as pacsv
+import pyarrow.parquet as pq
+import pytest
+
+from orchestrator.columns import COLUMNS, SCHEMA, from_blob, named, table_of, to_blob
+from orchestrator.run import run
+from orchestrator.store import PARTS, Store, StoreError, every_result, export, trials
+from orchestrator.verify import verify
+
+GOLDEN = Path(__file__).with_name("data") / "table_v1.parquet"
+
+
+@pytest.fixture
+def copy(finished, tmp_path):
+    """The finished run, to be damaged."""
+    return Path(shutil.copytree(finished, tmp_path / "copy"))
+
+
+def parts(folder):
+    return sorted((folder / "trials").glob("part-*.parquet"))
+
+
+def result(trial, loss, status="ok"):
+    return {"trial": trial, "status": status, "validation_loss": loss, "initial_loss": 2.0}
+
+
+def added(folder, *rows):
+    store = Store(folder)
+    store.add(table_of(rows))
+    return store
+
+
+def test_a_part_half_written_when_the_machine_died_is_ignored(copy, table, capsys):
+    before = table(copy)
+    (copy / "trials" / ".part-00000003.parquet.tmp").write_bytes(b"PAR1 half a par")
+    (copy / "trials" / ".part-99999999.parquet.tmp").write_bytes(parts(copy)[0].read_bytes())
+    assert table(copy) == before
+    assert capsys.readouterr().err == ""
+
+
+def test_no_part_is_left_half_written(copy):
+    assert [path.name for path in (copy / "trials").iterdir() if ".tmp" in path.name] == []
+
+
+def foreign(path):
+    pq.write_table(pa.table({"a": [1]}), path)
+
+
+def of_version(path, version):
+    written = pq.read_table(path).replace_schema_metadata({"rulesweep.table": version})
+    pq.write_table(written, path)
+
+
+def without_ids(path):
+    pq.write_table(pq.read_table(path).drop_columns(["trial"]), path)
+
+
+DAMAGES = {
+    "truncated": lambda path: path.write_bytes(path.read_bytes()[:-100]),
+    "empty": lambda path: path.write_bytes(b""),
+    "text": lambda path: path.write_text("no table"),
+    "foreign": foreign,
+    "without ids": without_ids,
+    "of another version": lambda path: of_version(path, "2"),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
+def test_a_part_that_cannot_be_read_is_named_and_its_trials_train_again(
+    copy, small, table, results, capsys, damage
+):
+    before, found = table(copy), results(copy)
+    with_results = [p for p in parts(copy) if pq.read_table(p)["status"][0].as_py() == "ok"]
+    lost = pq.read_table(with_results[1]).num_rows
+    damage(with_results[1])
+    assert results(copy) == found - lost
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"rulesweep: {with_results[1]} is left out, it cannot be read: ")
+    assert run(small(), copy, inline=True).trained == lost
+    assert table(copy) == before
+
+
+def test_a_damaged_part_of_plans_is_written_again(copy, small, table):
+    before, asked = table(copy), Store(copy).asked
+    planned = [p for p in parts(copy) if pq.read_table(p)["status"][0].as_py() == "pending"]
+    for path in planned:
+        path.write_bytes(b"")
+    assert table(copy) == []
+    assert run(small(), copy, inline=True).trained == 0
+    assert table(copy) == before
+    assert Store(copy).asked == asked
+
+
+def test_a_table_of_another_version_is_refused_by_name(copy, capsys):
+    of_version(parts(copy)[0], "17")
+    every_result(copy)
+    assert "table version 17, this rulesweep reads 1" in capsys.readouterr().err
+
+
+def test_a_part_that_cannot_be_read_is_never_written_over(copy, small):
+    for path in parts(copy):
+        of_version(path, "2")
+    before = {path: path.read_bytes() for path in parts(copy)}
+    run(small(), copy, inline=True)
+    assert {path: path.read_bytes() for path in before} == before
+
+
+def test_a_column_that_an_older_table_lacks_is_null(copy, results):
+    found = results(copy)
+    for path in parts(copy):
+        pq.write_table(pq.read_table(path).drop_columns(["revision"]), path)
+    assert results(copy) == found
+    assert set(trials(copy)["revision"].to_pylist()) == {None}
+
+
+def test_the_newest_result_of_a_trial_counts(tmp_path):
+    added(tmp_path, result("a", 1.0), result("b", 5.0))
+    added(tmp_path, result("a", 2.0))
+    store = added(tmp_path, result("c", 7.0), result("c", 8.0, "failed"))
+    losses = {"a": 2.0, "b": 5.0, "c": 8.0}
+    for answers in (store.answers, Store(tmp_path).answers):
+        assert {t: answer["validation_loss"] for t, answer in answers.items()} == losses
+        assert answers["c"]["status"] == "failed"
+    (tmp_path / "resolved.json").write_text('{"study_id": "any"}')
+    found = every_result(tmp_path).select(["trial", "validation_loss"]).to_pylist()
+    assert {row["trial"]: row["validation_loss"] for row in found} == losses
+    assert len(found) == 3
+
+
+def test_compaction_keeps_every_result_and_every_plan(copy, small, table):
+    another = small(name="another", grid={"depth": 3, "width": 4, "seeds": 1})
+    run(another, copy, inline=True)
+    run(small(), copy, inline=True)
+    before, found = table(copy), every_result(copy).sort_by("trial")
+    asked = Store(copy).asked
+    store = Store(copy)
+    while len(parts(copy)) <= PARTS:
+        store.append(table_of([found.slice(0, 1).to_pylist()[0] | {"test_loss": -1.0}]))
+    store.append(found.slice(0, 1))
+    compact = Store(copy, compact=True)
+    assert len(parts(copy)) == 1
+    assert compact.answers == Store(copy).answers == store.answers
+    assert compact.asked == Store(copy).asked == asked
+    assert table(copy) == before
+    assert every_result(copy).sort_by("trial").equals(found)
+    assert run(small(), copy, inline=True).trained == 0
+    assert run(another, copy, inline=True).trained == 0
+
+
+def test_a_compaction_that_was_killed_before_it_removed_the_old_parts_does_no_harm(
+    copy, table, tmp_path
+):
+    before, old = table(copy), Path(shutil.copytree(copy / "trials", tmp_path / "old"))
+    store = Store(copy)
+    while len(parts(copy)) <= PARTS:
+        store.append(SCHEMA.empty_table())
+    Store(copy, compact=True)
+    for path in list(old.iterdir())[::2]:
+        shutil.copy(path, copy / "trials")
+    assert table(copy) == before
+
+
+def test_a_few_parts_are_left_as_they_are(copy):
+    before = parts(copy)
+    Store(copy, compact=True)
+    assert parts(copy) == before
+
+
+def test_what_is_wanted_and_not_trained_is_pending(small, tmp_path, train, table):
+    train(small())
+    for path in parts(tmp_path / "run"):
+        if pq.read_table(path)["phase"][0].as_py() is None:  # results
+            path.unlink()
+    rows = trials(tmp_path / "run").to_pylist()
+    assert len(rows) == 4 * (6 + 2)
+    assert {row["status"] for row in rows} == {"pending"}
+    null = {name for row in rows for name in named("result", "provenance") if row[name] is not None}
+    assert null == {"status"}
+    assert all(row["depth"] in (1, 2) and row["width"] == 8 for row in rows)
+
+
+def test_a_plan_row_gives_way_once_its_rate_is_known(finished):
+    rows = trials(finished).to_pylist()
+    assert len(rows) == 4 * (6 + 2)
+    assert all(row["lr"] is not None and row["trial"] is not None for row in rows)
+    assert len({(r["trial"], r["label"]) for r in rows}) == len(rows)
+
+
+def test_an_exported_parquet_file_is_the_table(finished, tmp_path):
+    path = tmp_path / "all.parquet"
+    assert export(finished, path, "parquet") == 32
+    assert pq.read_table(path).equals(trials(finished))
+
+
+def test_an_exported_csv_file_holds_every_value_exactly(finished, tmp_path):
+    path = tmp_path / "all.csv"
+    assert export(finished, path, "csv") == 32
+    lists = [field.name for field in SCHEMA if pa.types.is_list(field.type)]
+    types = {f.name: pa.string() if f.name in lists else f.type for f in SCHEMA}
+    options = pacsv.ConvertOptions(column_types=types, strings_can_be_null=True)
+    parsing = pacsv.ParseOptions(newlines_in_values=True)
+    read = pacsv.read_csv(path, parse_options=parsing, convert_options=options)
+    expected = trials(finished)
+    assert read.column_names == expected.column_names
+    for name in read.column_names:
+        values = read[name].to_pylist()
+        if name in lists:
+            values = [None if value is None else json.loads(value) for value in values]
+        assert repr(values) == repr(expected[name].to_pylist()), name
+
+
+def test_exporting_everything_includes_what_the_current_study_does_not_want(copy, small, tmp_path):
+    run(small(grid={"depth": [1, 2], "width": 8, "seeds": 1}), copy, inline=True)
+    assert export(copy, tmp_path / "now.csv", "csv") == 4 * (6 + 1)
+    assert export(copy, tmp_path / "all.csv", "csv", everything=True) == 32
+
+
+@pytest.mark.parametrize("read", [trials, verify])
+def test_a_folder_without_a_run_is_refused(tmp_path, read):
+    with pytest.raises(StoreError, match="is no run folder: there is no resolved"):
+        read(tmp_path)
+
+
+@pytest.mark.parametrize("content", ["", "[1]", "{}", "{", "\0"])
+def test_a_damaged_description_of_a_run_is_named(copy, content):
+    (copy / "resolved.json").write_text(content)
+    with pytest.raises(StoreError, match=r"resolved.json cannot be read: .*; run the study again"):
+        trials(copy)
+
+
+def test_rows_survive_the_way_from_a_worker(finished):
+    rows = trials(finished)
+    assert from_blob(to_blob(rows)).equals(rows)
+    assert from_blob(to_blob(rows)).schema.metadata == SCHEMA.metadata
+
+
+def test_every_column_says_what_it_means():
+    assert len({column.name for column in COLUMNS}) == len(COLUMNS)
+    for column in COLUMNS:
+        assert column.kind in ("coordinate", "result", "provenance", "plan")
+        assert column.meaning
+
+
+def test_a_table_of_version_1_can_be_read_for_ever(tmp_path):
+    (tmp_path / "trials").mkdir()
+    shutil.copy(GOLDEN, tmp_path / "trials" / "part-00000001.parquet")
+    (tmp_path / "resolved.json").write_text('{"study_id": "golden"}')
+    rows = {row["trial"]: row for row in trials(tmp_path).to_pylist()}
+    assert {trial: row["status"] for trial, row in rows.items()} == {
+        "0000000000000001": "ok",
+        "0000000000000002": "diverged",
+        "0000000000000003": "failed",
+        "0000000000000004": "pending",
+    }
+    first = rows["0000000000000001"]
+    assert (first["label"], first["phase"], first["lr"]) == ("feedback alignment", "evaluate", 0.03)
+    assert (first["depth"], first["residual"], first["init_seed"]) == (2, False, 7)
+    assert json.loads(first["hyperparameters"]) == {"lr": 0.03, "scale": 0.5}
+    assert (first["test_loss"], first["alignment"]) == (0.125, [0.5, 0.25])
+    assert first["curve_alignment"] == [[0.0, 0.0], [0.5, 0.25]]
+    assert math.isnan(rows["0000000000000002"]["curve_train_loss"][1])
+    assert rows["0000000000000003"]["error"].endswith("ValueError: no")
+    assert Store(tmp_path).asked == {"c": {0: [{"lr": 0.03, "scale": 0.5}]}}
+
+
+def test_columns_keep_the_types_that_version_1_gave_them():
+    golden = pq.read_table(GOLDEN).schema
+    assert golden.metadata == {b"rulesweep.table": b"1"}
+    assert [field.type for field in golden] == [SCHEMA.field(f.name).type for f in golden]
