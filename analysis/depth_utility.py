@@ -184,7 +184,7 @@ def _sentences(summary: pd.DataFrame) -> list[str]:
         "Cosine of signal and negative gradient.",
         f"{captions.means(others['n'], 'bars, bands')}; dots: seeds.",
         "bp is 1 by definition." if len(others) < len(summary) else "",
-        "Grey: 95 % of fresh feedback, one network." if others["chance"].notna().any() else "",
+        "Grey: 95 % of draws of fresh feedback." if others["chance"].notna().any() else "",
         captions.named("No signal", with_signal.index[~with_signal]),
         f"{silent} networks have a silent layer, left out of the means." if silent else "",
         captions.lost(summary, "without alignment, left out"),

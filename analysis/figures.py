@@ -1,12 +1,21 @@
 """Every figure that a run's table allows, drawn and saved."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
-from analysis import accuracy_vs_depth, captions, depth_utility, learning_curves, lr_sensitivity
+from analysis import (
+    accuracy_vs_depth,
+    captions,
+    comparisons,
+    depth_utility,
+    learning_curves,
+    lr_sensitivity,
+    probes,
+)
 from analysis.figure import save
 from analysis.style import looks, style
 from analysis.trials import load_trials, widths
@@ -16,6 +25,8 @@ _FIGURES = {
     "depth_utility": depth_utility,
     "lr_sensitivity": lr_sensitivity,
     "learning_curves": learning_curves,
+    "probes": probes,
+    "comparisons": comparisons,
 }
 
 
@@ -26,18 +37,24 @@ def draw_all(run: str | Path, out: str | Path | None = None) -> list[Path]:
     as it goes, and every caption says how much is missing.
     """
     folder = Path(run) / "figures" if out is None else Path(out)
-    return draw_frame(load_trials(run), folder)
+    return draw_frame(load_trials(run), folder, comparisons.declared(run))
 
 
-def draw_frame(df: pd.DataFrame, folder: Path) -> list[Path]:
-    """Draw the figures of a trial table that is already loaded; the paths written."""
+def draw_frame(
+    df: pd.DataFrame, folder: Path, compare: Mapping[str, Any] | None = None
+) -> list[Path]:
+    """Draw the figures of a trial table that is already loaded; the paths written.
+
+    `compare` is the study's block of that name: the comparisons, and Holm's family.
+    """
     df = df.assign(widths=widths(df))
     of, note = looks(df["label"]), captions.pending(df)
     written: list[Path] = []
     for name, module in _FIGURES.items():
+        whole = {"family": module.comparisons(df, compare)} if module is comparisons else {}
         for suffix, part in _split(df, module.SPLIT):
             with style():
-                plot = module.figure(part, of, note)
+                plot = module.figure(part, of, note, **whole)
                 if plot:
                     written += save(plot.figure, folder / f"{name}{suffix}", plot.data)
     return written

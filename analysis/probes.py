@@ -32,18 +32,21 @@ def by_layer(df: pd.DataFrame) -> pd.DataFrame:
     or lost) have no rows; what was not measured is NaN.
     """
     rows = _probed(df)
-    pairs = zip(rows["probe_accuracy_input"], rows["probe_accuracy"], strict=True)
-    trained = [[given, *probe] for given, probe in pairs]
-    before = zip(trained, rows["probe_accuracy_untrained"], strict=True)
-    untrained = [
-        [np.nan] * len(after) if probe is None else [after[0], *probe] for after, probe in before
-    ]
-    long = rows[NETWORK].assign(
-        layer=[list(range(len(values))) for values in trained], trained=trained, untrained=untrained
-    )
-    long = long.explode(["layer", "trained", "untrained"], ignore_index=True)
+    names = ("probe_accuracy_input", "probe_accuracy", "probe_accuracy_untrained")
+    lists = [_with_input(*values) for values in zip(*(rows[name] for name in names), strict=True)]
+    columns = ["layer", "trained", "untrained"]
+    values = pd.DataFrame(lists, rows.index, columns, dtype=object)
+    long = pd.concat([rows[NETWORK], values], axis="columns")
+    long = long.explode(columns, ignore_index=True)
     long = long.astype({"layer": "Int64", "trained": "float64", "untrained": "float64"})
     return long.assign(gain=long["trained"] - long["untrained"])
+
+
+def _with_input(given: float, trained: Any, untrained: Any) -> tuple[list[Any], ...]:
+    """The layers from 0, the input, and the two networks' accuracies there."""
+    layers = range(len(trained) + 1)
+    before = [np.nan for _ in layers] if untrained is None else [given, *untrained]
+    return list(layers), [given, *trained], before
 
 
 def _probed(df: pd.DataFrame) -> pd.DataFrame:
@@ -73,7 +76,8 @@ def summarise(df: pd.DataFrame) -> pd.DataFrame:
         found = found.merge(_means(long, name, keys, f"{name}_"), on=keys, how="left")
     whole = _means(_probed(df), "test_accuracy", CELL, "end_to_end_")
     found = found.merge(whole, on=CELL, how="left")
-    return found.astype(dict.fromkeys([name for name in found if name.endswith("_n")], "Int64"))
+    whole_numbers = ("untrained_n", "gain_n", "end_to_end_n")
+    return found.astype(dict.fromkeys(whole_numbers, "Int64"))
 
 
 def _means(rows: pd.DataFrame, value: str, by: list[str], prefix: str = "") -> pd.DataFrame:
@@ -156,8 +160,8 @@ def figure(df: pd.DataFrame, of: Mapping[str, Look], note: str = "") -> Plot | N
     if wide:
         draw(gains, df, sections[0][0], of)
     for ax, depth in zip(sections[-1], depths, strict=True):
-        at = (frame[frame["depth"].eq(depth)] for frame in (summary, before))
-        draw_profile(*at, ax, of)
+        means, grey = (frame[frame["depth"].eq(depth)] for frame in (summary, before))
+        draw_profile(means, grey, ax, of)
     label_outer(sections[-1], "hidden layer", "probe accuracy")
     finish(fig, captions.title(df), _handles(summary, of), [note, *_sentences(summary, gains)])
     return Plot(fig, _numbers(summary, gains))

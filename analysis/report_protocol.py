@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from analysis.report_words import counted, listed, noun, number, settings
+
 Study = Mapping[str, Any]
 """A study file, its defaults spelt out."""
 
@@ -24,11 +26,12 @@ class Paragraph:
 
 def question(study: Study, cells: Cells) -> str:
     """What the study asks, in one sentence."""
-    depths = sorted({cell["network"]["depth"] for cell in cells})
-    rules = "learning rule" if len(study["rules"]) == 1 else "learning rules"
-    names = listed([rule["label"] for rule in study["rules"]])
-    layers = f"{listed(depths, 'and')} hidden {noun(depths[-1], 'layer')}" if depths else "networks"
-    return f"How well do networks of {layers} learn {_datasets(cells)} by the {rules} {names}?"
+    labels = [rule["label"] for rule in study["rules"]]
+    who = f"{'does' if len(labels) == 1 else 'do'} the learning {noun(len(labels), 'rule')}"
+    depths = sorted({depth for block in study["grid"] for depth in block["depth"]})
+    layers = f"{listed(depths)} hidden {noun(depths[-1], 'layer')}"
+    sets = listed([name for (name,) in _unique(cells, "task", "dataset")])
+    return f"How well {who} {listed(labels)} train networks of {layers} on {sets}?"
 
 
 def protocol(study: Study, cells: Cells) -> list[Paragraph]:
@@ -46,37 +49,6 @@ def protocol(study: Study, cells: Cells) -> list[Paragraph]:
     ]
 
 
-def listed(values: Iterable[object], last: str = "and") -> str:
-    """`a, b and c`; numbers as they are read."""
-    words = [number(value) for value in values]
-    return f" {last} ".join(filter(None, [", ".join(words[:-1]), *words[-1:]]))
-
-
-def number(value: object) -> str:
-    """A number as it is read: thousands marked, no trailing zeros; text as it is."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return str(value)
-    return f"{value:,}" if isinstance(value, int) else f"{value:.6g}"
-
-
-def noun(count: object, word: str) -> str:
-    """The word, in the plural unless there is exactly one."""
-    if count == 1:
-        return word
-    return f"{word}es" if word.endswith("ch") else f"{word}s"
-
-
-def counted(count: object, word: str) -> str:
-    """`1 seed`, `3 seeds`, `3,600 examples`."""
-    return f"{number(count)} {noun(count, word)}"
-
-
-def settings(values: Mapping[str, Any] | Iterable[Sequence[Any]]) -> str:
-    """Options in words: `feedback scale fan-in, scale 1`."""
-    pairs = values.items() if isinstance(values, Mapping) else values
-    return ", ".join(f"{str(name).replace('_', ' ')} {number(value)}" for name, value in pairs)
-
-
 def _unique(cells: Cells, part: str, *names: str) -> list[tuple[Any, ...]]:
     """The distinct values of some keys of a part of the cells, in order of appearance."""
     found = (tuple(_frozen(cell[part].get(name)) for name in names) for cell in cells)
@@ -87,16 +59,12 @@ def _frozen(value: Any) -> Any:
     return tuple(map(_frozen, value)) if isinstance(value, list) else value
 
 
-def _datasets(cells: Cells) -> str:
-    return listed([name for (name,) in _unique(cells, "task", "dataset")])
-
-
 def _data(cells: Cells) -> Iterable[str]:
     facts = "dataset", "options", "examples", "inputs", "classes", "outputs", "validation"
     for name, options, examples, inputs, classes, outputs, share in _unique(cells, "task", *facts):
         what = counted(classes, "class") if classes else counted(outputs, "target value")
         made = f" ({settings(options)})" if options else ""
-        yield f"{name}{made}: {counted(inputs, 'input')}, {what}, "
+        yield f"{name}{made}: {counted(inputs, 'input')}, {what},"
         yield f"{counted(examples, 'example')} to train on."
         if share:
             yield f"A share of {share:.0%} of the training set is kept from training, to choose by."
@@ -125,7 +93,7 @@ def _width(width: Any) -> str:
         return f"{listed(width, 'or')} {noun(width[-1], 'unit')}"
     like = width["match_parameters"]
     layers = f"{counted(like['depth'], 'layer')} of {counted(like['width'], 'unit')}"
-    return f"that width at which the parameter count is nearest to that of {layers}"
+    return f"the width whose parameter count is nearest to that of {layers}"
 
 
 def _kinds(block: Mapping[str, Any], study: Study) -> Iterable[str]:
@@ -179,11 +147,7 @@ def _rules(study: Study, cells: Cells) -> Iterable[str]:
 
 
 def _searched(name: str, value: Any) -> str:
-    return f"{_term(name)} {_range(value)}"
-
-
-def _term(name: str) -> str:
-    return "learning rate" if name == "lr" else name.replace("_", " ")
+    return f"{'learning rate' if name == 'lr' else name} {_range(value)}"
 
 
 def _range(value: Any) -> str:
@@ -202,8 +166,10 @@ def _tuning(study: Study) -> Iterable[str]:
     if not _is_searched(study):
         yield f"Nothing is tuned: the learning rate is {_range(search['lr'])}."
         return
-    yield f"The learning rate is {_range(search['lr'])}, for {_shared(search['per'])},"
-    yield "unless a rule above says otherwise; ranges are searched on a logarithmic scale."
+    exception = any("lr" in rule.get("search", {}) for rule in study["rules"])
+    unless = ", unless it says otherwise above" if exception else ""
+    yield f"The learning rate is {_range(search['lr'])} for {_shared(search['per'])}{unless};"
+    yield "ranges are searched on a logarithmic scale."
     seeds = search["seeds"] if isinstance(search["seeds"], int) else len(search["seeds"])
     points = f"{counted(search['rounds'], 'round')} of {counted(search['points'], 'point')}"
     yield f"It takes {points}, each point with {counted(seeds, 'tuning seed')}"
@@ -236,9 +202,11 @@ def _words(metric: str) -> str:
 
 def _evaluation(study: Study) -> Iterable[str]:
     kinds = list(dict.fromkeys(_seeds(block["seeds"]) for block in study["grid"]))
-    rates = "with what tuning chose" if _is_searched(study) else "at that rate"
-    yield f"Networks are then trained anew, {rates}, from {listed(kinds, 'or')}."
-    yield "Only these networks are reported."
+    if not _is_searched(study):
+        yield f"Networks are trained at that rate from {listed(kinds, 'or')}."
+        return
+    yield f"Networks are then trained anew with what tuning chose, from {listed(kinds, 'or')}."
+    yield "Only these networks are reported; tuning networks choose and no more."
 
 
 def _seeds(seeds: Any) -> str:

@@ -87,7 +87,7 @@ def measure(sizes: Sizes) -> list[Number]:
     return [
         number("a pack", milliseconds(pump.times), "ms", at_most=50),
         *(number(f"a pack, quarter {i}", q, "ms") for i, q in enumerate(quarters, start=1)),
-        number("of it pump and table", 1000 * pump.own / sizes.packs, "ms"),
+        number("of it pump and table", 1000 * pump.own / len(pump.times), "ms"),
         number("from fit to the first pack", pump.times[0] - fitted, "s"),
     ]
 

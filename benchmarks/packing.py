@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 
@@ -54,11 +56,20 @@ class Bench:
         advance(self.net, self.learner, self.training, self.task.train, self.learner.step + steps)
         return (time.perf_counter() - began) / steps
 
-    def step_seconds(self, samples: int, seconds: float) -> list[float]:
-        """Seconds a step, several times; a sample lasts at least so long."""
-        first = self.epochs(1)  # warms caches, and says how long an epoch lasts
-        count = max(1, round(seconds / (first * self.per_epoch)))
-        return [self.epochs(count) for _ in range(samples)]
+
+def step_seconds(
+    benches: Mapping[Any, Bench], samples: int, seconds: float
+) -> dict[Any, list[float]]:
+    """Seconds a step of every pack, several times; a sample lasts at least so long.
+
+    The packs take turns, so that all of them meet the same moods of the machine.
+    """
+    first = {key: each.epochs(1) for key, each in benches.items()}  # warms caches, too
+    counts = {
+        key: max(1, round(seconds / (first[key] * each.per_epoch))) for key, each in benches.items()
+    }
+    turns = [{key: b.epochs(counts[key]) for key, b in benches.items()} for _ in range(samples)]
+    return {key: [turn[key] for turn in turns] for key in benches}
 
 
 def bench(rule: str, network: Network, replicas: int, task: Task) -> Bench:
@@ -88,41 +99,34 @@ def measure(sizes: Sizes) -> list[Number]:
 
 def packed(rule: str, network: Network, data: Task, sizes: Sizes) -> list[Number]:
     """Networks x steps a second in packs of every size, and the gain over the smallest."""
-    rates = {
-        size: [
-            size / seconds
-            for seconds in bench(rule, network, size, data).step_seconds(
-                sizes.samples, sizes.seconds
-            )
-        ]
-        for size in sizes.pack_sizes
-    }
+    benches = {size: bench(rule, network, size, data) for size in sizes.pack_sizes}
+    seconds = step_seconds(benches, sizes.samples, sizes.seconds)
+    rates = {size: [size / s for s in seconds[size]] for size in benches}
+    least, *larger = sizes.pack_sizes
     name = f"{rule}, depth {network.depth}, width {network.width}"
-    numbers = [number(f"{name}, pack of {size}", r, "steps/s") for size, r in rates.items()]
-    alone = numbers[0]
-    gains = [
-        number(
-            f"{name}, gain of {size} over {sizes.pack_sizes[0]}",
-            (rate / alone.value for rate in rates[size]),
-            "x",
-        )
-        for size in sizes.pack_sizes[1:]
+    return [
+        *(number(f"{name}, pack of {size}", r, "steps/s") for size, r in rates.items()),
+        *(
+            number(f"{name}, gain of {size} over {least}", over(rates[size], rates[least]), "x")
+            for size in larger
+        ),
     ]
-    return numbers + gains
 
 
 def compared(network: Network, data: Task, sizes: Sizes) -> list[Number]:
-    """Milliseconds of a step of every rule, and the ratio to backpropagation's."""
-    seconds = {
-        rule: bench(rule, network, REPLICAS, data).step_seconds(sizes.samples, sizes.seconds)
-        for rule in RULES
-    }
+    """Milliseconds of a step of backpropagation, and how much more a step of each rule takes."""
+    benches = {rule: bench(rule, network, REPLICAS, data) for rule in RULES}
+    seconds = step_seconds(benches, sizes.samples, sizes.seconds)
     name = f"depth {network.depth}, width {network.width}, pack of {REPLICAS}"
-    base = number("bp", seconds["bp"]).value
     return [
         number(f"step of bp, {name}", (1000 * s for s in seconds["bp"]), "ms"),
         *(
-            number(f"step of {rule} over bp, {name}", (s / base for s in seconds[rule]), "x")
+            number(f"step of {rule} over bp, {name}", over(seconds[rule], seconds["bp"]), "x")
             for rule in RULES[1:]
         ),
     ]
+
+
+def over(above: Sequence[float], below: Sequence[float]) -> list[float]:
+    """The ratios within each turn."""
+    return [a / b for a, b in zip(above, below, strict=True)]

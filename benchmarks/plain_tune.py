@@ -52,12 +52,12 @@ class PlainStudy:
 
     def cell(self, evaluation: Evaluation) -> int:
         """Search the rate of a cell, then train its evaluation seeds at the best one."""
-        rates = self.grid.study.search.lr
-        rate = tune.loguniform(rates.low, rates.high)
+        ((_, low, high),) = evaluation.cell.rule.space
+        rate = tune.loguniform(low, high)
         searched = {"lr": rate, "seed": FIRST_TUNING_SEED, "tuning": True}
         samples = self.sizes.rounds * self.sizes.points
         tuned = self.fit(evaluation.cell, searched, num_samples=samples, search_alg=OptunaSearch())
-        best = tuned.get_best_result().config["lr"]
+        best = (tuned.get_best_result().config or {})["lr"]
         seeds = tune.grid_search([init for init, _ in evaluation.seeds])
         evaluated = self.fit(evaluation.cell, {"lr": best, "seed": seeds, "tuning": False})
         return len(tuned) + len(evaluated)

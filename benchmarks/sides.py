@@ -44,15 +44,18 @@ def answer_of(process: subprocess.Popen[bytes], folder: Path) -> dict[str, Any]:
     """
     code, file = process.wait(), folder / "answer.json"
     if code or not file.is_file():
+        words = " ".join(map(str, [*process.args[2:3], *process.args[5:]]))
         lines = (folder / "output.txt").read_text(errors="replace").splitlines()[-15:]
-        raise SideError("\n".join([f"{process.args!r} ended with {code}", *lines]))
+        raise SideError("\n".join([f"{words} ended with {code}", *lines]))
     return dict(json.loads(file.read_text()))
 
 
 def arguments() -> tuple[Sizes, Path, list[str]]:
     """What `launch` gave to this process."""
     sizes, folder, *words = sys.argv[1:]
-    given = {k: tuple(v) if isinstance(v, list) else v for k, v in json.loads(sizes).items()}
+    given: dict[str, Any] = {
+        k: tuple(v) if isinstance(v, list) else v for k, v in json.loads(sizes).items()
+    }
     return Sizes(**given), Path(folder), words
 
 

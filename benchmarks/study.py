@@ -35,7 +35,7 @@ def networks_a_minute(sizes: Sizes, name: str) -> float:
     module, *words = SIDES[name]
     with tempfile.TemporaryDirectory(prefix="bench-") as temporary:
         folder, began = Path(temporary) / "side", time.perf_counter()
-        networks = answer_of(launch(module, sizes, folder, *words), folder)["networks"]
+        networks = int(answer_of(launch(module, sizes, folder, *words), folder)["networks"])
         seconds = time.perf_counter() - began
     assert networks == wanted(sizes), f"{name} trained {networks} of {wanted(sizes)} networks"
     print(f"  {name}: {networks} networks in {seconds:.1f} s", flush=True)

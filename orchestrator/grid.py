@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
 from math import ceil
@@ -15,7 +15,7 @@ from orchestrator.trial import Cell, Rule, TaskSetting, rounded
 from orchestrator.yaml_file import StudyError
 from rules import catalog
 from rules.data import Data, load
-from rules.dims import dims_of, matched_width
+from rules.dims import Dims, dims_of, matched_width
 from rules.settings import Measure, Network, Training
 from rules.shuffle import split
 
@@ -52,7 +52,9 @@ def expand(study: Study, data_dir: Path | None = None) -> Grid:
     data = {name: load(name, study.task.options, data_dir) for name in names}
     tasks = {name: _task(name, study, data[name]) for name in names}
     evaluations = tuple(
-        Evaluation(_cell(study, rule, tasks[axes["dataset"]], axes), _seeds(block), axes["target"])
+        Evaluation(
+            _cell(study, rules, rule, tasks[axes["dataset"]], axes), _seeds(block), axes["target"]
+        )
         for block in study.blocks
         for rule in rules
         for axes in _points(block, rule.label, tasks, study.network)
@@ -151,20 +153,34 @@ def _matched(
         raise StudyError([f"grid.width.match_parameters: {what}"]) from None
 
 
-def _cell(study: Study, rule: Rule, task: TaskSetting, axes: dict[str, Any]) -> Cell:
+def _cell(
+    study: Study, rules: Sequence[Rule], rule: Rule, task: TaskSetting, axes: dict[str, Any]
+) -> Cell:
     network = Network(
         axes["depth"], axes["width"], axes["activation"], axes["residual"], study.network.bias
     )
+    dims = dims_of(network, task.inputs, task.outputs)
+    cost = step_cost(rule, dims)
+    reference = {r.label: r for r in rules}.get(study.training.match_compute or "")
+    share = step_cost(reference, dims) / cost if reference else 1.0
     device = "cuda" if study.resources.gpus else "cpu"
-    return Cell(
-        rule, task, network, _training(study, task), Measure(**study.measure.model_dump()), device
-    )
+    measure = Measure(**study.measure.model_dump())
+    return Cell(rule, task, network, _training(study, task, share), measure, device, cost)
 
 
-def _training(study: Study, task: TaskSetting) -> Training:
+def step_cost(rule: Rule, dims: Dims) -> float:
+    """Floating-point operations of a step for one example: the core's and the rule's own."""
+    searched = {name: low for name, low, _ in rule.space} | dict(rule.fixed)
+    options = dict(rule.options) | {k: v for k, v in searched.items() if k != "lr"}
+    return dims.core_operations + catalog.find(rule.name)(**options).operations(dims)
+
+
+def _training(study: Study, task: TaskSetting, share: float) -> Training:
+    """The training of a cell; `share` of the study's steps, where compute is to match."""
     given = study.training
     batch = task.examples if given.batch_size == "full" else min(given.batch_size, task.examples)
-    steps = given.steps or max(1, round((given.epochs or 0) * ceil(task.examples / batch)))
+    horizon = given.steps or (given.epochs or 0) * ceil(task.examples / batch)
+    steps = max(1, round(share * horizon))
     if isinstance(given.record, int):
         record = {round(steps * i / given.record) for i in range(1, given.record + 1)}
     else:

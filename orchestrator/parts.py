@@ -114,6 +114,7 @@ class Training(Part):
     dtype: Literal["float32", "float64"] = "float32"
     record: Record = 5
     normalize_signals: Flag = False
+    match_compute: Line | None = None  # a label: every rule takes the steps this one's cost buys
 
     @model_validator(mode="before")
     @classmethod

@@ -63,14 +63,22 @@ def planned(plan: Plan) -> Iterator[RenderableType]:
         [*headings, "target", "error"] if matched else headings,
         [_shape(e)[: len(headings) + 2 * matched] for e in shapes.values()],
     )
-    labels = dict.fromkeys(label for label, _ in plan.totals)
-    rows = []
-    for label in labels:
-        for phase in ("tune", "evaluate"):
-            total, known = plan.totals.get((label, phase), 0), plan.known.get((label, phase), 0)
-            if total:
-                rows.append([label, phase, total, known, total - known])
-    yield table("networks", ["rule", "phase", "wanted", "in the table", "to train"], rows)
+    if plan.grid.study.training.match_compute:
+        yield _compute(plan)
+    yield table(
+        "networks",
+        ["rule", "phase", "wanted", "in the table", "to train"],
+        [
+            [
+                label,
+                phase,
+                total,
+                plan.known.get((label, phase), 0),
+                total - plan.known.get((label, phase), 0),
+            ]
+            for (label, phase), total in plan.totals.items()
+        ],
+    )
     for warning in plan.warnings:
         yield Text(f"note: {warning}", style="yellow")
     if plan.modules:
@@ -83,6 +91,25 @@ def planned(plan: Plan) -> Iterator[RenderableType]:
         )
     else:
         yield Text(f"{plan.missing} networks to train")
+
+
+def _compute(plan: Plan) -> Table:
+    """What the same compute buys each rule: steps, and operations a network."""
+    return table(
+        f"same compute as {plan.grid.study.training.match_compute}",
+        ["rule", "dataset", "depth", "width", "steps", "Gflop a network"],
+        [
+            [
+                c.rule.label,
+                c.task.dataset,
+                c.network.depth,
+                c.network.width,
+                c.training.steps,
+                c.cost / 1e9,
+            ]
+            for c in (e.cell for e in plan.grid.evaluations)
+        ],
+    )
 
 
 def _shape(evaluation: Evaluation) -> list[object]:

@@ -172,6 +172,8 @@ def _label_problems(study: Study) -> Iterator[Problem]:
 
 def _labels_named(study: Study) -> Iterator[tuple[Location, str]]:
     """Every mention of a rule's label outside the rules, with its place."""
+    if study.training.match_compute is not None:
+        yield ("training", "match_compute"), study.training.match_compute
     for i, pair in enumerate(study.compare.pairs):
         yield from ((("compare", "pairs", i, j), label) for j, label in enumerate(pair))
     for i, block in enumerate(study.grid):

@@ -72,6 +72,7 @@ class Cell:
     training: Training
     measure: Measure
     device: str = "cpu"  # cpu | cuda: unlike devices give unlike last digits
+    step_cost: float = 0.0  # floating-point operations of a step for one example
 
     @cached_property
     def dims(self) -> Dims:
@@ -108,9 +109,8 @@ class Cell:
 
     @property
     def cost(self) -> float:
-        """Floating-point operations of training one of its networks by backprop."""
-        batch = min(self.training.batch_size, self.task.examples)
-        return float(self.training.steps * batch * self.dims.step_operations)
+        """Floating-point operations of training one of its networks."""
+        return self.training.steps * self.training.batch_size * self.step_cost
 
     @property
     def coordinates(self) -> dict[str, Any]:
@@ -242,4 +242,5 @@ def cell_from(data: Mapping[str, Any]) -> Cell:
         Training(**training),
         Measure(**data["measure"]),
         data["device"],
+        data["step_cost"],
     )

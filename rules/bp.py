@@ -25,6 +25,9 @@ class BP:
     revision: ClassVar[int] = 1
     draws: ClassVar[bool] = False
 
+    def operations(self, dims: Dims) -> float:
+        return 2 * sum(dims.weights[1:])
+
     def init(self, dims: Dims, streams: Streams) -> State:
         return {}
 

@@ -52,11 +52,11 @@ def find(name: str) -> type[Rule]:
         raise RuleError(
             f'rule "{name}" cannot be imported: {type(error).__name__}: {error}'
         ) from error
-    members = ("revision", "draws", "init", "teach")
+    members = ("revision", "draws", "operations", "init", "teach")
     if not is_dataclass(found) or not all(hasattr(found, member) for member in members):
         raise RuleError(
             f'"{name}" is no rule: a rule is a frozen dataclass with '
-            "`revision`, `draws`, `init` and `teach`"
+            "`revision`, `draws`, `operations`, `init` and `teach`"
         )
     return found  # type: ignore[return-value]
 

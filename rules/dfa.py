@@ -33,6 +33,9 @@ class DFA:
 
     scale: float | Tensor = field(default=1.0, metadata={"help": "feedback weights' scale"})
 
+    def operations(self, dims: Dims) -> float:
+        return 2 * dims.outputs * sum(dims.sizes[1:-1])
+
     def init(self, dims: Dims, streams: Streams) -> State:
         return {
             "B": tuple(

@@ -27,18 +27,20 @@ class Dims:
     @property
     def parameter_count(self) -> int:
         """The number of weights and biases; a rule's feedback weights are not among them."""
-        weights = sum(fan_in * fan_out for fan_in, fan_out in pairwise(self.sizes))
-        return weights + (sum(self.sizes[1:]) if self.bias else 0)
+        return sum(self.weights) + (sum(self.sizes[1:]) if self.bias else 0)
 
     @property
-    def step_operations(self) -> int:
-        """Floating-point operations of one example in one step of backprop, products only.
+    def weights(self) -> tuple[int, ...]:
+        """The number of weights of every layer, input side first."""
+        return tuple(fan_in * fan_out for fan_in, fan_out in pairwise(self.sizes))
 
-        A product takes two operations a weight: forwards, backwards (not below the first
-        layer), and once more for the weight's update.
+    @property
+    def core_operations(self) -> int:
+        """Floating-point operations of a step but for the rule's own, for one example.
+
+        Products only, two operations a weight: the forward pass and the weights' updates.
         """
-        weights = [fan_in * fan_out for fan_in, fan_out in pairwise(self.sizes)]
-        return 2 * (3 * sum(weights) - weights[0])
+        return 4 * sum(self.weights)
 
 
 def dims_of(network: Network, inputs: int, outputs: int) -> Dims:

@@ -38,6 +38,9 @@ class FA:
         default="fan-in", metadata={"choices": ("fan-in", "relu", "unit"), "help": "law of the std"}
     )
 
+    def operations(self, dims: Dims) -> float:
+        return 2 * sum(dims.weights[1:])
+
     def init(self, dims: Dims, streams: Streams) -> State:
         feedback = []
         for l, (n, above) in enumerate(zip(dims.sizes[1:], dims.sizes[2:], strict=False), start=1):

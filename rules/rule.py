@@ -64,12 +64,16 @@ class Lesson:
 class Rule(Protocol):
     """A learning rule: a frozen dataclass whose fields are its options.
 
-    Both methods are pure: equal arguments give equal answers, and nothing is changed in place.
+    The methods are pure: equal arguments give equal answers, and nothing is changed in place.
     A numeric option that a study searches arrives as a (replica, 1, 1) tensor.
     """
 
     revision: ClassVar[int]  # raise it when the same options come to mean something else
     draws: ClassVar[bool]  # whether it draws anything: feedback weights or noise
+
+    def operations(self, dims: Dims) -> float:
+        """Floating-point operations of `teach` for one example: products only, mean over steps."""
+        ...
 
     def init(self, dims: Dims, streams: Streams) -> State:
         """The state before the first step; `streams` are those of the feedback seeds."""

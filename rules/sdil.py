@@ -51,6 +51,11 @@ class SDIL:
     )
     rho: float | Tensor = field(default=0.05, metadata={"help": "damping of small errors"})
 
+    def operations(self, dims: Dims) -> float:
+        direct = 2 * dims.outputs * sum(dims.sizes[1:-1])
+        lifted = sum(2 * l * weights for l, weights in enumerate(dims.weights))  # l copies pass
+        return direct + (self.pert_ndirs * lifted + 2 * direct) / self.pert_every
+
     def init(self, dims: Dims, streams: Streams) -> State:
         return {"A": tuple(streams.zeros((dims.outputs, n)) for n in dims.sizes[1:-1])}
 

@@ -26,6 +26,9 @@ class Shallow:
     revision: ClassVar[int] = 1
     draws: ClassVar[bool] = False
 
+    def operations(self, dims: Dims) -> float:
+        return 0
+
     def init(self, dims: Dims, streams: Streams) -> State:
         return {}
 

@@ -133,7 +133,7 @@ def _is_frozen(rule: Rule) -> Iterator[str]:
 
 
 def _is_complete(rule: Rule) -> Iterator[str]:
-    for name in ("revision", "draws", "init", "teach"):
+    for name in ("revision", "draws", "operations", "init", "teach"):
         if not hasattr(rule, name):
             yield f"it has no `{name}`"
 

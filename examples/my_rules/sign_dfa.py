@@ -20,6 +20,10 @@ class SignDFA:
 
     scale: float = 1.0
 
+    def operations(self, dims):
+        """Two operations a feedback weight."""
+        return 2 * dims.outputs * sum(dims.sizes[1:-1])
+
     def init(self, dims, streams):
         """B_1..B_L, each (replica, outputs, n_l)."""
         widths = enumerate(dims.sizes[1:-1], start=1)

@@ -54,6 +54,9 @@ class Plain:
     revision: ClassVar[int] = 1
     draws: ClassVar[bool] = False
 
+    def operations(self, dims: Dims) -> float:
+        return 0
+
     def init(self, dims: Dims, streams: Streams) -> State:
         return {}
 
