@@ -1,7 +1,7 @@
 """Every figure that a run's table allows, drawn and saved."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +12,14 @@ from analysis import (
     captions,
     comparisons,
     depth_utility,
+    gap_over_training,
+    gap_vs_depth,
     learning_curves,
     lr_sensitivity,
     probes,
 )
 from analysis.figure import save
+from analysis.gap_files import write_files
 from analysis.style import looks, style
 from analysis.trials import load_trials, widths
 
@@ -27,6 +30,8 @@ _FIGURES = {
     "learning_curves": learning_curves,
     "probes": probes,
     "comparisons": comparisons,
+    "gap_vs_depth": gap_vs_depth,
+    "gap_over_training": gap_over_training,
 }
 
 
@@ -52,18 +57,18 @@ def draw_frame(
     written: list[Path] = []
     for name, module in _FIGURES.items():
         whole = {"family": module.comparisons(df, compare)} if module is comparisons else {}
-        for suffix, part in _split(df, module.SPLIT):
+        for suffix, part in split(df, module.SPLIT):
             with style():
                 plot = module.figure(part, of, note, **whole)
                 if plot:
                     written += save(plot.figure, folder / f"{name}{suffix}", plot.data)
-    return written
+    return [*written, *write_files(df, folder)]
 
 
-def _split(df: pd.DataFrame, by: list[str]) -> Iterator[tuple[str, pd.DataFrame]]:
+def split(df: pd.DataFrame, by: Sequence[str]) -> Iterator[tuple[str, pd.DataFrame]]:
     """The parts that each have a figure, with the suffix of its name: the values that vary."""
     swept = [name for name in by if len(df[name].unique()) > 1]
-    for key, part in df.groupby(by):
+    for key, part in df.groupby(list(by)):
         values = dict(zip(by, key, strict=True))
         yield "".join(f"-{_word(name, values[name])}" for name in swept), part
 

@@ -93,8 +93,12 @@ def gap_by_depth(last: pd.DataFrame) -> Figure:
     draw_lines(ax, [Line(last, looks(last["label"])[last["label"].iloc[0]])])
     tops = last["gap_mean"] + last["gap_sem"].fillna(0)
     for depth, width, top in zip(last["depth"], last["width"], tops, strict=True):
-        text = {"textcoords": "offset points", "ha": "center", "fontsize": 6}
-        ax.annotate(f"w={width}", (depth, top), (0, 4), **text)
+        place: dict[str, Any] = {
+            "xy": (depth, top),
+            "xytext": (0, 4),
+            "textcoords": "offset points",
+        }
+        ax.annotate(f"w={width}", ha="center", fontsize=6, **place)
     ax.margins(y=0.12)
     ax.set_ylabel(difference(last))
     ax.set_title(f"step {last['step'].iloc[0]}")

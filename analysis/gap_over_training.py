@@ -61,11 +61,11 @@ def draw(panel: pd.DataFrame, ax: Axes, of: Mapping[str, Look], quantity: str = 
 
 def _panel_name(panel: pd.DataFrame, shown: pd.DataFrame) -> str:
     """The pair and the contract, as far as they differ between panels."""
-    pair = f"{panel['label'].iloc[0]} − {panel['reference'].iloc[0]}"
-    if len(shown["contract"].unique()) == 1:
-        return share_of(panel) if len(shown["label"].unique()) == 1 else pair
-    contract = str(panel["contract"].iloc[0])
-    return contract if len(shown["label"].unique()) == 1 else f"{pair}, {contract}"
+    label, contract = str(panel["label"].iloc[0]), str(panel["contract"].iloc[0])
+    alone = len(shown["label"].unique()) == 1
+    if len(shown["contract"].unique()) > 1:
+        return contract if alone else f"{label}, {contract}"
+    return share_of(panel) if alone else f"{label} − {panel['reference'].iloc[0]}"
 
 
 def _depth_names(summary: pd.DataFrame) -> pd.Series:

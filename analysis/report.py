@@ -17,14 +17,16 @@ import yaml
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from analysis import figures
-from analysis.report_figures import Drawing, drawings
+from analysis.report_figures import Drawing, drawing
 from analysis.report_protocol import protocol, question
-from analysis.report_tables import Table, divergences, failures, tables
+from analysis.report_results import divergences, failures, tables
+from analysis.report_tables import Table
 from analysis.report_words import counted, duration, listed, number
 from analysis.trials import frame_of
 from orchestrator import store
 
 _PLAIN_BYTES = 4_000_000
+_NUMBERS = {".csv": "text/csv;charset=utf-8", ".json": "application/json"}
 _TITLES = {
     "accuracy_vs_depth": "Accuracy over depth",
     "lr_sensitivity": "Learning rates",
@@ -73,11 +75,12 @@ def render(run: Path) -> str:
     study, df = _study(run), frame_of(store.trials(run))
     cells = store.current(run)["cells"]
     with TemporaryDirectory() as folder:
-        drawn = drawings(df, study["compare"], Path(folder))
+        paths = figures.draw_frame(df, Path(folder), study["compare"])
+        drawn = [drawing(path) for path in paths if path.suffix == ".svg"]
         csv = Path(folder) / "trials.csv"
         store.export(run, csv, "csv")
-        files = [download("trials.csv", csv.read_bytes())]
-    lost = df["status"].isin(["diverged", "failed"])
+        numbers = [csv, *(path for path in paths if path.suffix in _NUMBERS)]
+        files = [download(path.name, path.read_bytes()) for path in numbers]
     return _environment().get_template("report.html.j2").render(
         name=study["name"],
         question=question(study, cells),
@@ -86,9 +89,8 @@ def render(run: Path) -> str:
         protocol=protocol(study, cells),
         sections=sections(drawn, tables(df, study["compare"])),
         lost=[table for table in (divergences(df), failures(df)) if table.rows],
-        evaluated_lost=int(lost[df["phase"].eq("evaluate")].sum()),
         provenance=provenance(df, _json(run / "environment.json")),
-        files=[*files, *(download(f"{each.name}.csv", each.csv) for each in drawn)],
+        files=files,
     )  # fmt: skip
 
 
@@ -124,9 +126,10 @@ def _json(path: Path) -> dict[str, Any]:
 
 def download(name: str, content: bytes) -> Download:
     """A file as a link that holds it; large ones are compressed."""
+    kind = _NUMBERS[Path(name).suffix]
     if len(content) > _PLAIN_BYTES:
-        name, content = f"{name}.gz", gzip.compress(content, mtime=0)
-    kind = "application/gzip" if name.endswith(".gz") else "text/csv;charset=utf-8"
+        name, kind = f"{name}.gz", "application/gzip"
+        content = gzip.compress(content, mtime=0)
     url = f"data:{kind};base64,{base64.b64encode(content).decode()}"
     return Download(name, url, f"{max(1, round(len(content) / 1000)):,} kB")
 

@@ -12,7 +12,6 @@ from xml.etree import ElementTree as ET
 import pandas as pd
 from markupsafe import Markup
 
-from analysis import figures
 from analysis.report_words import decimals
 
 _PANEL = ("dataset", "activation", "residual", "widths", "contract", "metric", "quantity")
@@ -22,27 +21,19 @@ _LINKS = ("href", "clip-path", "style", "fill", "mask", "filter")
 
 @dataclass(frozen=True)
 class Drawing:
-    """A figure in a page: `name` is its file's, `kind` that of the module that drew it."""
+    """A figure in a page: `kind` is the module that drew it, `words` are its numbers."""
 
-    name: str
     kind: str
     title: str
     words: str
     svg: Markup
-    csv: bytes
 
 
-def drawings(df: pd.DataFrame, compare: Mapping[str, Any], folder: Path) -> list[Drawing]:
-    """Every figure that the table allows, drawn anew in `folder`."""
-    paths = figures.draw_frame(df, folder, compare)
-    return [_drawing(path) for path in paths if path.suffix == ".svg"]
-
-
-def _drawing(path: Path) -> Drawing:
-    csv = path.with_suffix(".csv")
-    title, words = title_of(path.stem), in_words(read_numbers(csv))
+def drawing(path: Path) -> Drawing:
+    """The figure of an SVG file beside which its numbers lie."""
+    title, words = title_of(path.stem), in_words(read_numbers(path.with_suffix(".csv")))
     svg = inline(path.read_text(encoding="utf-8"), path.stem, title, words)
-    return Drawing(path.stem, kind_of(path.stem), title, words, svg, csv.read_bytes())
+    return Drawing(kind_of(path.stem), title, words, svg)
 
 
 def kind_of(name: str) -> str:

@@ -67,7 +67,7 @@ def _data(cells: Cells) -> Iterable[str]:
         yield f"{name}{made}: {counted(inputs, 'input')}, {what},"
         yield f"{counted(examples, 'example')} to train on."
         if share:
-            yield f"A share of {share:.0%} of the training set is kept from training, to choose by."
+            yield f"A share of {100 * share:g} % of the training set is kept from training, to choose by."
 
 
 def _networks(study: Study) -> tuple[str, tuple[str, ...]]:
@@ -110,20 +110,34 @@ def _left_out(drop: Mapping[str, Sequence[Any]]) -> str:
 
 def _training(study: Study, cells: Cells) -> Iterable[str]:
     given = study["training"]
-    updates = sorted({cell["training"]["steps"] for cell in cells})
-    length = f"{listed(updates, 'or')} {noun(updates[-1], 'update')}" if updates else ""
-    if "epochs" in given:
-        length = f"{counted(given['epochs'], 'epoch')} ({length})"
     batch = given["batch_size"]
     batches = "the whole training set" if batch == "full" else f"batches of {number(batch)}"
     momentum = f"momentum {number(given['momentum'])}" if given["momentum"] else "no momentum"
     decay = given["weight_decay"]
     decays = f"weight decay {number(decay)}" if decay else "no weight decay"
-    yield f"Every network is trained for {length} on {batches}, with {momentum} and {decays}."
+    yield f"{_length(given, cells)} on {batches}, with {momentum} and {decays}."
     yield f"The loss is {_loss(given['loss'])}, the arithmetic {given['dtype']}."
     if given["normalize_signals"]:
         yield "Teaching signals of hidden layers are scaled to the norm of the output error."
     yield "Optimiser, batches and initial weights are the same for all rules."
+
+
+def _length(given: Mapping[str, Any], cells: Cells) -> str:
+    """How long networks train: all rules alike, or as long as one rule's compute allows."""
+    payer = given.get("match_compute")
+    steps = {c["training"]["steps"] for c in cells if payer in (None, c["label"])}
+    updates = _updates(sorted(steps or {given.get("steps", 0)}))
+    length = f"{counted(given['epochs'], 'epoch')} ({updates})" if "epochs" in given else updates
+    if payer is None:
+        return f"Every network is trained for {length}"
+    every = _updates(sorted({c["training"]["steps"] for c in cells}))
+    return f"Every network has the compute that {payer} takes for {length}: it trains for {every}"
+
+
+def _updates(steps: Sequence[int]) -> str:
+    if len(steps) > 3:
+        return f"{number(steps[0])} to {number(steps[-1])} updates"
+    return f"{listed(steps, 'or')} {noun(steps[-1], 'update')}"
 
 
 def _loss(name: str) -> str:

@@ -145,12 +145,11 @@ def _value(value: Any, kind: pa.DataType) -> Any:
 def _finite(value: Any, where: str) -> Any:
     """The value without NaN and infinity, which are named; null in their places."""
     values = value if isinstance(value, list) else [value]
-    odd = [v for v in values if isinstance(v, float) and not math.isfinite(v)]
-    if not odd:
-        return value
-    sys.stderr.write(f"rulesweep: {where} is {odd[0]} and is left out\n")
-    kept = [None if v in odd or v != v else v for v in values]  # noqa: PLR0124
-    return kept if isinstance(value, list) else None
+    kept = [None if isinstance(v, float) and not math.isfinite(v) else v for v in values]
+    if kept != values:
+        odd = next(v for v, k in zip(values, kept, strict=True) if v is not k)
+        sys.stderr.write(f"rulesweep: {where} is {odd} and is left out\n")
+    return kept if isinstance(value, list) else kept[0]
 
 
 def _shown(value: Any) -> str:

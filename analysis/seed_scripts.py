@@ -16,7 +16,7 @@ from analysis.figures import split
 from analysis.outcomes import evaluated, substitute
 from analysis.seed_json import ARGS, FINAL, PROBES
 from analysis.style import looks, style
-from analysis.trials import CELL, GROUP, load_trials, widths
+from analysis.trials import CELL, load_trials, widths
 from orchestrator.store import durable
 
 _FIGURES = {"acc_vs_depth": accuracy_vs_depth, "depth_utility": depth_utility}
@@ -104,7 +104,8 @@ def draw_seed_figures(folder: str | Path, prefix: str = "depth") -> list[Path]:
     """
     df = load_trials(folder, prefix)
     df = df.assign(widths=widths(df))
-    of, written = looks(df["label"]), []
+    of = looks(df["label"])
+    written: list[Path] = []
     for dataset, rows in df.groupby("dataset"):
         for name, module in _FIGURES.items():
             for suffix, part in split(rows, module.SPLIT):
@@ -128,8 +129,69 @@ def write_seed_json(df: pd.DataFrame, folder: str | Path, prefix: str = "depth")
     rows = rows[rows["status"].ne("pending")]
     files = [(_stem(prefix, row), _network(row)) for row in _records(rows)]
     probed = rows[rows["probe_accuracy"].notna()]
-    turn = probed.groupby([*CELL, "init_seed"]).cumcount()
+    turn = probed.groupby([*CELL, "init_seed"]).cumcount().rename("turn")
     for _, group in probed.groupby([*_PLACE, turn]):
-        shared = _records(group.drop(columns=["label", "feedback_seed"]))[0]
-        files.append((_stem(f"{prefix}-probe", shared), _probed(group)))
+        networks = _records(group)
+        shared = {name: networks[0][name] for name in _PLACE}
+        files.append((_stem(f"{prefix}-probe", shared), _probed(networks)))
     return [_write(Path(folder), stem, content) for stem, content in _numbered(files)]
+
+
+def _records(rows: pd.DataFrame) -> list[dict[Any, Any]]:
+    """The rows without what they do not know; a list with gaps is not known."""
+    return [
+        {name: value for name, value in row.items() if _is_known(value)}
+        for row in rows.to_dict("records")
+    ]
+
+
+def _is_known(value: Any) -> bool:
+    values = value if isinstance(value, list) else [value]
+    return not any(pd.isna(v) for v in values if not isinstance(v, list))
+
+
+def _named(row: Mapping[Any, Any], keys: Mapping[str, str]) -> dict[str, Any]:
+    return {key: row[column] for key, column in keys.items() if column in row}
+
+
+def _args(row: Mapping[Any, Any]) -> dict[str, Any]:
+    return {**_named(row, ARGS), "residual": int(row["residual"])}
+
+
+def _network(row: Mapping[Any, Any]) -> dict[str, Any]:
+    return {"args": _args(row), "final": {"test_acc": None, **_named(row, FINAL)}}
+
+
+def _probed(networks: list[dict[Any, Any]]) -> dict[str, Any]:
+    shared = {name: networks[0][name] for name in _PLACE}
+    modes = {row["label"]: {"end2end_acc": None, **_named(row, PROBES)} for row in networks}
+    return {"args": {**_args(shared), "modes": ",".join(modes)}, "probes": modes}
+
+
+def _stem(prefix: str, row: Mapping[Any, Any]) -> str:
+    """The name of a file: all that tells its network from others."""
+    words = [_word(row["dataset"]), _word(row["label"]) if "label" in row else ""]
+    words += [f"d{row['depth']}", f"w{row['width']}", row["activation"]]
+    words += ["residual" if row["residual"] else "", f"s{row['init_seed']}"]
+    words += [f"f{row['feedback_seed']}" if "feedback_seed" in row else ""]
+    return "_".join([prefix, *filter(None, words)])
+
+
+def _word(value: object) -> str:
+    return re.sub(r"[^A-Za-z0-9.-]+", "-", str(value)).strip("-.")
+
+
+def _numbered(files: Iterable[tuple[str, Any]]) -> Iterable[tuple[str, Any]]:
+    """The files, with a number where a name is taken: other labels may have the same letters."""
+    times: dict[str, int] = {}
+    for stem, content in files:
+        times[stem] = times.get(stem, 0) + 1
+        yield (stem if times[stem] == 1 else f"{stem}_{times[stem]}"), content
+
+
+def _write(folder: Path, stem: str, content: Mapping[str, Any]) -> Path:
+    text = json.dumps(content, indent=1, allow_nan=False)
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{stem}.json"
+    durable(path, lambda file: file.write(text.encode()))
+    return path

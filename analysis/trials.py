@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
+from analysis import seed_json
 from orchestrator import store
 
 CELL: list[str] = ["label", "dataset", "depth", "width", "activation", "residual"]
@@ -28,13 +29,14 @@ CURVES = ("train_loss", "validation_loss", "test_loss", "test_accuracy", "alignm
 _DTYPES = {"string": "string", "int64": "Int64", "double": "float64", "bool": "boolean"}
 
 
-def load_trials(run: str | Path) -> pd.DataFrame:
+def load_trials(run: str | Path, prefix: str | None = None) -> pd.DataFrame:
     """The networks that the folder's current study wants, one row each.
 
+    With a prefix the folder is one of JSON files, `PREFIX_*.json`, instead: see `seed_json`.
     The columns are those of `store.COLUMNS`, then one `hp_<name>` a searched value, then
     `is_best`. A wanted network that has not been trained has the status `pending`.
     """
-    return frame_of(store.trials(run))
+    return frame_of(store.trials(run) if prefix is None else seed_json.read(run, prefix))
 
 
 def frame_of(table: pa.Table) -> pd.DataFrame:

@@ -44,9 +44,8 @@ def answer_of(process: subprocess.Popen[bytes], folder: Path) -> dict[str, Any]:
     """
     code, file = process.wait(), folder / "answer.json"
     if code or not file.is_file():
-        words = " ".join(map(str, [*process.args[2:3], *process.args[5:]]))
         lines = (folder / "output.txt").read_text(errors="replace").splitlines()[-15:]
-        raise SideError("\n".join([f"{words} ended with {code}", *lines]))
+        raise SideError("\n".join([f"exit code {code}; the end of its output:", *lines]))
     return dict(json.loads(file.read_text()))
 
 

@@ -33,12 +33,13 @@ def measure(sizes: Sizes) -> list[Number]:
 def networks_a_minute(sizes: Sizes, name: str) -> float:
     """One side, once."""
     module, *words = SIDES[name]
+    print(f"  {name}: ", end="", flush=True)
     with tempfile.TemporaryDirectory(prefix="bench-") as temporary:
         folder, began = Path(temporary) / "side", time.perf_counter()
         networks = int(answer_of(launch(module, sizes, folder, *words), folder)["networks"])
         seconds = time.perf_counter() - began
     assert networks == wanted(sizes), f"{name} trained {networks} of {wanted(sizes)} networks"
-    print(f"  {name}: {networks} networks in {seconds:.1f} s", flush=True)
+    print(f"{networks} networks in {seconds:.1f} s", flush=True)
     return 60 * networks / seconds
 
 

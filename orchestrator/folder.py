@@ -10,7 +10,7 @@ import platform
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
@@ -64,13 +64,18 @@ def held(folder: Path) -> Iterator[None]:
         yield
 
 
-def describe(folder: Path, grid: Grid, source: Path | None) -> None:
+def describe(folder: Path, grid: Grid, source: Path | None, paths: Sequence[str]) -> None:
     """Write down the study, as given and as resolved, and the environment it runs in."""
     if source is not None and source.is_file():
         write_text(folder / "study.given.yaml", source.read_text())
     write_text(folder / "study.yaml", dump(grid.study))
     cells = [{"label": e.cell.rule.label, **e.cell.as_dict()} for e in grid.evaluations]
-    resolved = {"study_id": study_id(grid), "name": grid.study.name, "cells": cells}
+    resolved = {
+        "study_id": study_id(grid),
+        "name": grid.study.name,
+        "paths": list(paths),
+        "cells": cells,
+    }
     write_text(folder / "resolved.json", json.dumps(resolved, indent=1) + "\n")
     write_text(folder / "environment.json", json.dumps(environment(), indent=1) + "\n")
 

@@ -13,7 +13,7 @@ from orchestrator.grid import Grid, expand
 from orchestrator.run import default_folder, importable
 from orchestrator.spec import Study
 from orchestrator.store import Store
-from orchestrator.sweep import REPLICAS, Pump
+from orchestrator.sweep import Pump
 from orchestrator.trial import Cell, trial_of
 
 
@@ -95,36 +95,32 @@ def _cost(cell: Cell) -> float:
 
 
 def seconds_a_network(cell: Cell, grid: Grid) -> float:
-    """The measured time of one of the cell's networks in a typical pack, both phases mixed.
+    """The measured time of one of the cell's networks, tuning and evaluation in proportion.
 
-    Trains the cell for two short horizons; the difference is that of the steps alone, and the
-    rest is what a study pays once or at each recorded step.
+    Trains a pair of networks for two short horizons; the difference is that of the steps alone,
+    the rest is what a study pays at each recorded step, or once.
     """
     from orchestrator.worker import Worker, job_of
     from rules.train import train
 
-    search = grid.study.search
-    size = min(REPLICAS, search.points * len(search.seed_list))
-    seeds = [(10**9 + i, 10**9 + i) for i in range(size)]
     rates = dict(cell.rule.fixed) | {name: low for name, low, _ in cell.rule.space}
     task = Worker(grid.data, grid.study.resources.cpus).task(cell)
 
     def timed(steps: int, *, tuning: bool) -> float:
-        short = replace(cell, training=replace(cell.training, steps=steps, record=(steps,)))
-        trials = [trial_of(short, pair, rates, tuning=tuning) for pair in seeds]
+        short = replace(cell, training=replace(cell.training, steps=steps, record=()))
+        pair = [trial_of(short, (seed, seed), rates, tuning=tuning) for seed in (10**9, 10**9 + 1)]
         began = time.perf_counter()
-        train(job_of(trials), task)
-        return time.perf_counter() - began
+        train(job_of(pair), task)
+        return (time.perf_counter() - began) / len(pair)
 
     few, many = min(2, cell.training.steps), min(12, cell.training.steps)
     timed(few, tuning=True)  # warms up
     short, long = timed(few, tuning=True), timed(many, tuning=True)
     step = max(0.0, long - short) / max(1, many - few)
-    points = len(cell.training.record) + 1
-    tuned = step * cell.training.steps + (short - few * step) / 2 * points
-    measured = timed(few, tuning=False) - short
-    share = _evaluation_share(grid, cell)
-    return (tuned + share * measured * points / 2) / size
+    points = len(cell.training.record) + 1  # the short runs had two
+    recording = (short - few * step) / 2 * points
+    measuring = (timed(few, tuning=False) - short) / 2 * points
+    return step * cell.training.steps + recording + _evaluation_share(grid, cell) * measuring
 
 
 def _evaluation_share(grid: Grid, cell: Cell) -> float:

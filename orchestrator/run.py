@@ -99,7 +99,7 @@ def run(  # noqa: PLR0913 - all but the study have defaults, and go by name
     folder = Path(out) if out is not None else default_folder(study)
     with held(folder), interruptible():
         log = log_to(folder)
-        describe(folder, grid, source)
+        describe(folder, grid, source, paths)
         pump = Pump(
             grid, Store(folder, compact=True), study_id(grid), workers or 1, revision(Path.cwd())
         )

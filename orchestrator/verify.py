@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import isnan
 from pathlib import Path
@@ -54,15 +54,17 @@ def verify(
     from orchestrator.worker import Worker
 
     folder = Path(run)
-    finished = ("ok", "diverged")
-    rows = {r["trial"]: r for r in trials(folder).to_pylist() if r["status"] in finished}
-    chosen = [trial] if trial else _spread(list(rows), sample)
+    rows = {r["trial"]: r for r in trials(folder).to_pylist() if r["status"] != "pending"}
+    if trial and trial not in rows:
+        raise StoreError(f"{folder} has no finished trial {trial}; ids are in the column `trial`")
     grid = _grid(folder, data_dir)
-    known = {key: _trial(key, grid, folder) for key in chosen}  # all, before any trains
+    known = _trials(grid, folder)
+    chosen = [trial] if trial else _spread(list(rows), sample)
+    again = {key: _found(key, known) for key in chosen}  # all of them, before any trains
     worker = Worker(grid.data, grid.study.resources.cpus)
     verdicts = []
-    for key, again in known.items():
-        blob = worker.train_pack(Pack((again,)).as_dict())
+    for key, found in again.items():
+        blob = worker.train_pack(Pack((found,)).as_dict())
         verdicts.append(_compare(rows[key], from_blob(blob).to_pylist()[0]))
     return verdicts
 
@@ -84,7 +86,7 @@ def load_network(
 
     folder = Path(run)
     grid = _grid(folder, data_dir)
-    found = _trial(trial, grid, folder)
+    found = _found(trial, _trials(grid, folder))
     task = Worker(grid.data, grid.study.resources.cpus).task(found.cell)
     _, learner = fit(job_of([found]), task)
     if not learner.replicas:
@@ -94,17 +96,17 @@ def load_network(
 
 
 def _grid(folder: Path, data_dir: Path | None) -> Grid:
-    current(folder)
-    importable(folder / "study.yaml")
+    """The folder's current study, its rules looked up where its run looked them up."""
+    for path in [folder, *map(Path, current(folder).get("paths", []))]:
+        importable(path / "study.yaml")
     return expand(load_study(folder / "study.yaml"), data_dir)
 
 
-def _trial(trial: str, grid: Grid, folder: Path) -> Trial:
-    known = _trials(grid, folder)
+def _found(trial: str, known: Mapping[str, Trial]) -> Trial:
     if trial not in known:
         raise StoreError(
-            f"{folder} has no trial {trial} that its rules and data sets of today "
-            "can make; ids are in the column `trial`"
+            f"trial {trial} is none that the study's rules and data sets of today can make; "
+            "ids are in the column `trial`"
         )
     return known[trial]
 

@@ -6,8 +6,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import torch
-
 from rules.learner import Learner
 from rules.measure import Credit, chance, credit, evaluate, input_probe, probes
 from rules.net import Net
@@ -92,8 +90,7 @@ class Recorder:
             self.points[replica].append(point)
 
     def _release(self, learner: Learner, points: list[Point]) -> list[Point]:
-        losses = torch.tensor([getattr(point, self.chooser) for point in points])
-        losses = losses.to(learner.limit)
+        losses = learner.limit.new_tensor([getattr(point, self.chooser) for point in points])
         if learner.step == 0:
             learner.limit = DIVERGED * losses
         healthy = (learner.healthy & (losses <= learner.limit)).tolist()

@@ -155,6 +155,9 @@ class Own:
     draws: ClassVar[bool] = True
     size: float = 1.0
 
+    def operations(self, dims):
+        return 1.0
+
     def init(self, dims, streams):
         return {}
 

@@ -143,3 +143,12 @@ def test_regression_has_losses_but_neither_accuracies_nor_probes():
     assert outcome.points[-1].test_accuracy is None
     assert outcome.points[-1].validation_loss is None
     assert outcome.probe_accuracy is outcome.chance_accuracy is None
+
+
+def test_losses_too_small_for_float32_are_not_taken_for_divergence():
+    training = Training(4, 20, loss="squared", dtype="float64")
+    part = regression()
+    tiny = Examples(1e-30 * part.x, 1e-30 * part.y, None, 0.0, 1.0, DOUBLE)
+    for outcome in train(job_of(BP(), training, bias=False), Task(tiny, None, None)):
+        assert outcome.diverged_step is None
+        assert 0 < outcome.points[-1].train_loss < 1e-58

@@ -1,0 +1,138 @@
+import pytest
+
+from orchestrator import schedule
+from orchestrator.columns import named
+from orchestrator.folder import describe, study_id
+from orchestrator.grid import expand
+from orchestrator.run import importable
+from orchestrator.store import Store, StoreError, trials
+from orchestrator.sweep import Pump
+
+pytestmark = [pytest.mark.ray, pytest.mark.slow]
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    """One Ray for all tests here, of two workers."""
+    schedule.start("local", cpus=2)
+    yield
+    schedule.stop()
+
+
+@pytest.fixture
+def train_on_ray(cluster, tmp_path):
+    """Trains a study on the cluster, as `run` does."""
+
+    def trained(study, folder):
+        paths = importable(None)
+        grid = expand(study)
+        (tmp_path / folder).mkdir(exist_ok=True)
+        describe(tmp_path / folder, grid, None)
+        pump = Pump(grid, Store(tmp_path / folder), study_id(grid))
+        pump.workers = schedule.slots(study.resources.cpus, study.resources.gpus)
+        schedule.run(pump, tmp_path / folder, paths)
+        return pump
+
+    return trained
+
+
+def test_where_it_ran_does_not_matter(small, train, train_on_ray, table):
+    study = small(
+        rules=["bp", "dfa", "sdil"],
+        grid={"depth": 3, "width": 7, "seeds": 3, "residual": [False, True]},
+        search={"lr": {"low": 0.01, "high": 1e4}, "points": 3, "seeds": 1, "per": ["depth"]},
+        resources={"replicas": 5},
+    )
+    pump = train_on_ray(study, "ray")
+    assert pump.workers == 2
+    assert (pump.finished, pump.missing) == (True, 0)
+    train(study, "inline")
+    assert table("ray") == table("inline")
+    assert len(table("ray")) == 3 * 2 * (2 * 3 + 3)
+    assert train(study, "ray").trained == 0
+
+
+ONE = {"depth": 1, "width": 8, "seeds": 2}
+
+DIES = """
+mark = Path("{folder}") / "died"
+if 1 in trace.streams.seeds and trace.step == 4 and not mark.exists():
+    mark.touch()
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_a_worker_that_is_killed_in_mid_pack_costs_nothing(
+    small, train, train_on_ray, table, own_rule, tmp_path
+):
+    study = small(grid=ONE, rules=["bp", own_rule("dies", DIES.format(folder=tmp_path))])
+    pump = train_on_ray(study, "ray")
+    assert (tmp_path / "died").exists()
+    assert (pump.finished, pump.missing) == (True, 0)
+    attempts = {
+        row["init_seed"]: row["attempts"]
+        for row in trials("ray").to_pylist()
+        if (row["label"], row["phase"]) == ("own", "evaluate")
+    }
+    assert max(attempts.values()) == 2
+    train(study, "inline")  # nobody dies twice
+    assert table("ray") == table("inline")
+
+
+def test_a_rule_that_kills_every_worker_fails_alone(small, train_on_ray, own_rule):
+    body = "if 1 in trace.streams.seeds:\n    os.kill(os.getpid(), signal.SIGKILL)"
+    rules = ["bp", own_rule("murders", body)]
+    pump = train_on_ray(small(grid=ONE, rules=rules, search={"lr": 0.1}), "ray")
+    assert pump.finished
+    rows = {(r["label"], r["depth"], r["init_seed"]): r for r in trials("ray").to_pylist()}
+    failed = {key for key, row in rows.items() if row["status"] == "failed"}
+    assert failed == {("own", 1, 1)}
+    assert "the worker died 3 times" in rows["own", 1, 1]["error"]
+
+
+DATA = """
+import numpy as np
+
+
+def noise():
+    generator = np.random.Generator(np.random.PCG64(3))
+    return generator.random((40, 3)), np.arange(40) % 2, generator.random((9, 3)), np.arange(9) % 2
+"""
+
+
+def test_a_users_data_reach_the_workers_and_what_a_rule_raises_comes_back(
+    small, train, train_on_ray, own_rule, tmp_path
+):
+    (tmp_path / "noise_data.py").write_text(DATA)
+    rule = own_rule("raises", "if 1 in trace.streams.seeds:\n    raise ValueError('one')")
+    study = small(task={"dataset": "noise_data:noise", "validation": 0.25}, rules=[rule], grid=ONE)
+    train_on_ray(study, "ray")
+    rows = trials("ray").to_pylist()
+    assert {row["attempts"] for row in rows} == {1}  # a row, and no lost worker
+    assert {row["init_seed"] for row in rows if row["status"] == "failed"} == {1}
+    train(study, "inline")
+    same = [name for name in named("coordinate", "result") if name != "error"]
+    assert str(trials("ray").select(same).to_pylist()) == str(
+        trials("inline").select(same).to_pylist()
+    )
+
+
+def test_an_error_of_the_tables_ends_the_run_as_that_error(small, train_on_ray, tmp_path):
+    (tmp_path / "ray").mkdir()
+    (tmp_path / "ray" / "trials").write_text("a file in the place of the folder")
+    with pytest.raises(StoreError, match=r"the table cannot be written to .*nothing is lost"):
+        train_on_ray(small(), "ray")
+
+
+def test_more_than_a_node_has_is_refused(cluster):
+    assert schedule.slots(1, 0) == 2
+    assert schedule.slots(2, 0) == 1
+    with pytest.raises(schedule.ScheduleError, match="no node has 3 cpus and 0 gpus for a worker"):
+        schedule.slots(3, 0)
+    with pytest.raises(schedule.ScheduleError, match="no node has 1 cpus and 1 gpus"):
+        schedule.slots(1, 1)
+
+
+def test_ray_client_addresses_are_refused():
+    with pytest.raises(schedule.ScheduleError, match="address ray://host:10001: "):
+        schedule.start("ray://host:10001")
