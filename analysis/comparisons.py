@@ -60,9 +60,9 @@ def comparisons(df: pd.DataFrame, compare: Mapping[str, Any] | None = None) -> p
 
     `compare` holds `metric` and `pairs`, as a study's block does. All rows are one family for
     Holm's correction (`p_holm`). A column that holds lists is compared by its early third. Data
-    without the metric are compared by a loss; the column `metric` says which. For both cells
-    the rate, whether it is at the edge of its range, and the lost networks are told. A place
-    that lacks one rule's results has no row.
+    without the metric are compared by a loss, or else by accuracy; the column `metric` says
+    which. For both cells the rate, whether it is at the edge of its range, and the lost networks
+    are told. A place that lacks one rule's results has no row.
     """
     rows = evaluated(df)
     rows = rows.assign(widths=widths(rows), at_edge=at_edge(rows))
@@ -91,7 +91,8 @@ def _measured(rows: pd.DataFrame, metric: str) -> tuple[pd.DataFrame, str]:
         return rows.assign(**{early: [early_third(value) for value in rows[column]]}), early
     if metric not in rows or not pd.api.types.is_numeric_dtype(rows[metric]):
         raise ValueError(f"compare: metric {metric!r} is no column of numbers in the trial table")
-    return rows, metric_of(rows, metric)
+    found = metric_of(rows, metric)
+    return rows, found if rows[found].notna().any() else metric_of(rows, "test_accuracy")
 
 
 def _compared(rows: pd.DataFrame, metric: str, pairs: Iterable[Pair]) -> pd.DataFrame:

@@ -142,8 +142,8 @@ def _draw_reference(ax: Axes, summary: pd.DataFrame, of: Mapping[str, Look]) -> 
 
 
 def _limit(ax: Axes, values: Iterable[float]) -> None:
-    """From 0 to 1, and below 0 as far as the data go."""
-    lowest = float(np.nanmin([0.0, *values]))
+    """From 0 to 1, and below 0 as far as the data go; a cosine is never below -1."""
+    lowest = max(float(np.nanmin([0.0, *values])), -1.0)
     ax.set_ylim(lowest - 0.05 if lowest < 0 else 0.0, 1.05)
 
 

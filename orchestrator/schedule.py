@@ -28,7 +28,6 @@ from ray.tune.search import Searcher
 
 from orchestrator.sweep import Pump
 from orchestrator.trial import Pack
-from orchestrator.worker import Worker
 
 
 class ScheduleError(RuntimeError):
@@ -132,6 +131,8 @@ class PackTrial(tune.Trainable):
 
     def setup(self, config: dict[str, Any], **shared: Any) -> None:
         """Once a process: `shared` holds the data sets, from Ray's object store, and settings."""
+        from orchestrator.worker import Worker  # torch, which the driver can do without
+
         sys.path.extend(path for path in shared["paths"] if path not in sys.path)
         self.worker = Worker(shared["data"], shared["threads"])
 

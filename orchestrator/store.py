@@ -26,6 +26,12 @@ __all__ = ["COLUMNS", "SCHEMA", "Column", "Store", "StoreError", "named", "trial
 PARTS = 64
 """Parts in a folder above which a starting run merges them into one."""
 
+PARQUET: dict[str, Any] = {
+    "compression": "zstd",
+    "use_dictionary": False,  # smaller and faster for parts of a few rows
+    "write_statistics": False,
+}
+
 SLOT = (
     "phase",
     "campaign",
@@ -198,7 +204,7 @@ class Store:
         path = self.folder / "trials" / f"part-{self._next:08d}.parquet"
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            durable(path, lambda file: pq.write_table(table, file, compression="zstd"))
+            durable(path, lambda file: pq.write_table(table, file, **PARQUET))
         except OSError as error:
             raise StoreError(
                 f"the table cannot be written to {path.parent}: {error.strerror}; "

@@ -90,7 +90,7 @@ class Net:
 
     def slope(self, phi: Tensor) -> Tensor:
         """phi'(z) from phi(z)."""
-        return 1 - phi.square() if self.activation == "tanh" else (phi > 0).to(phi.dtype)
+        return phi.square().neg_().add_(1) if self.activation == "tanh" else (phi > 0).to(phi.dtype)
 
     def layer(self, params: Params, l: int, h: Tensor) -> tuple[Tensor, Tensor]:
         """The hidden layer above h_l: phi(z_{l+1}), and its output h_{l+1}."""

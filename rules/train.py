@@ -94,7 +94,7 @@ def update(net: Net, learner: Learner, training: Training, trace: Trace, lesson:
     if training.normalize_signals:
         lesson = lesson.normalized()
     params, velocity = learner.params, learner.velocity
-    share, decay = 1 / trace.losses.shape[1], 1 - training.weight_decay
+    share = 1 / trace.losses.shape[1]
     inputs = lesson.inputs or trace.inputs
     for l, signal in enumerate(lesson.signals):
         gradients = [(params.weights[l], velocity.weights[l], net.product(inputs[l].mT, signal))]
@@ -102,7 +102,9 @@ def update(net: Net, learner: Learner, training: Training, trace: Trace, lesson:
             gradients.append((params.biases[l], velocity.biases[l], signal.sum(1, keepdim=True)))
         for parameter, v, gradient in gradients:
             v.mul_(training.momentum).add_(gradient, alpha=share)
-            parameter.mul_(decay).sub_(learner.lr * v)
+            if training.weight_decay:
+                parameter.mul_(1 - training.weight_decay)
+            parameter.sub_(learner.lr * v)
 
 
 def train(job: Job, task: Task) -> list[Outcome]:

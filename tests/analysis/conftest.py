@@ -90,6 +90,24 @@ def failed(row: dict[str, Any]) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def probed(row: dict[str, Any]) -> dict[str, Any]:
+    """The row with made-up probes and chance alignment, if it is a finished evaluation."""
+    if (row["phase"], row["status"]) != ("evaluate", "ok"):
+        return row
+    depth, seed = row["depth"], row["init_seed"]
+    fresh = np.random.default_rng([seed, depth])  # untrained networks do not know their rule
+    rng = np.random.default_rng([seed, depth, sum(row["label"].encode())])
+    before = [0.6 * 0.93**l + fresh.normal(0, 0.01) for l in range(1, depth + 1)]
+    gains = quality(row["label"], depth) * 0.3 * np.linspace(0.5, 1, depth)
+    after = [b + gain + rng.normal(0, 0.01) for b, gain in zip(before, gains, strict=True)]
+    return row | {
+        "probe_accuracy": [float(value) for value in after],
+        "probe_accuracy_untrained": [float(value) for value in before],
+        "probe_accuracy_input": 0.62,
+        "alignment_chance": [0.03 + 0.05 * l / depth for l in range(1, depth + 1)],
+    }
+
+
 def pending(row: dict[str, Any]) -> dict[str, Any]:
     """The row of a planned network; that of an evaluation has no rate yet."""
     plan = plan_row(row["label"], row["depth"], row["width"])
@@ -152,6 +170,11 @@ def change() -> type[Change]:
 @pytest.fixture
 def make_rows() -> Callable[..., Rows]:
     return study_rows
+
+
+@pytest.fixture(name="probed")
+def probed_row() -> Callable[[dict[str, Any]], dict[str, Any]]:
+    return probed
 
 
 @pytest.fixture(name="table_of")

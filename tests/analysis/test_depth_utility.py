@@ -98,3 +98,59 @@ def test_there_is_a_panel_a_depth_below_the_first(study):
 def test_backprop_alone_has_no_figure(frame, make_rows):
     df = frame(make_rows(labels=["bp"], depths=[2]))
     assert figure(df, looks(df["label"])) is None
+
+
+def chances(df, label, depth):
+    rows = df[df["phase"].eq("evaluate") & df["label"].eq(label) & df["depth"].eq(depth)]
+    return np.array(rows["alignment_chance"].tolist())
+
+
+def test_the_chance_of_a_layer_is_the_band_of_its_networks_root_mean_square(
+    frame, make_rows, probed
+):
+    rows = [probed(row) for row in make_rows(labels=["fa"], depths=[4])]
+    rows[-1] |= {"alignment_chance": [0.1, 0.2, 0.3, 0.4]}
+    df = frame(rows)
+    expected = 1.96 * np.sqrt(np.square(chances(df, "fa", 4)).mean(axis=0))
+    assert profile(df)["chance"].tolist() == pytest.approx(expected)
+
+
+def test_the_chance_of_the_early_third_is_that_of_a_mean_of_independent_layers(
+    frame, make_rows, probed
+):
+    df = frame([probed(row) for row in make_rows(labels=["fa"], depths=[6])])
+    deviation = np.sqrt(np.square(chances(df, "fa", 6)[:, :2]).sum(axis=1)) / 2
+    expected = 1.96 * np.sqrt(np.square(deviation).mean())
+    assert summarise(df)["chance"].tolist() == pytest.approx([expected])
+
+
+def test_the_chance_band_is_drawn_in_every_panel_and_named(frame, make_rows, probed):
+    df = frame([probed(row) for row in make_rows(labels=["bp", "fa"], depths=[2, 4])])
+    with style():
+        fig = figure(df, looks(df["label"])).figure
+    legend = [text.get_text() for text in fig.legends[0].get_texts()]
+    assert "chance (fresh feedback)" in legend
+    half = summarise(df).set_index(["label", "depth"])["chance"]
+    for ax in fig.axes:
+        grey = ax.collections[-1].get_paths()[0].vertices
+        assert grey[:, 1].min() < 0
+        assert ax.get_ylim()[0] < grey[:, 1].min()
+        assert (grey[:, 0].min(), grey[:, 0].max()) == pytest.approx(ax.get_xlim())
+    top = fig.axes[0].collections[-1].get_paths()[0].vertices
+    assert top[:, 1].max() == pytest.approx(half[("fa", 2)])
+
+
+def test_without_chance_there_is_no_band(study):
+    assert summarise(study)["chance"].isna().all()
+    bare = study.drop(columns="alignment_chance")
+    for df in (study, bare):
+        with style():
+            fig = figure(df, looks(df["label"])).figure
+        assert fig.axes[0].get_ylim() == (0, 1.05)
+        assert "chance" not in " ".join(text.get_text() for text in fig.legends[0].get_texts())
+
+
+def test_an_interval_below_minus_one_does_not_stretch_the_axis(frame, make_rows):
+    rows = make_rows(labels=["fa"], depths=[2], seeds=2)
+    rows = [row | {"alignment": [-0.9 if row["init_seed"] else 0.9, 0.5]} for row in rows]
+    assert drawn(frame(rows)).get_ylim()[0] == pytest.approx(-1.05)

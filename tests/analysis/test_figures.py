@@ -1,10 +1,14 @@
+import json
+
+import pandas as pd
 import pytest
 
-from analysis import accuracy_vs_depth, depth_utility, learning_curves, lr_sensitivity
+from analysis import accuracy_vs_depth, comparisons, depth_utility, learning_curves, lr_sensitivity
 from analysis.figures import draw_frame
 from analysis.style import looks, style
+from analysis.trials import load_trials
 
-MODULES = [accuracy_vs_depth, depth_utility, lr_sensitivity, learning_curves]
+MODULES = [accuracy_vs_depth, depth_utility, lr_sensitivity, learning_curves, comparisons]
 
 
 @pytest.fixture(params=MODULES, ids=lambda module: module.__name__.rsplit(".")[-1])
@@ -26,12 +30,38 @@ def finite(fig):
     return all(value == value for line in lines for value in line.get_ydata())  # noqa: PLR0124
 
 
-def test_a_run_has_four_figures_each_in_three_formats_and_numbers(tmp_path, frame, make_rows):
-    written = draw_frame(frame(make_rows(labels=["bp", "fa"], depths=[2])), tmp_path)
-    names = ["accuracy_vs_depth", "depth_utility", "lr_sensitivity", "learning_curves"]
-    expected = [f"{name}.{kind}" for name in names for kind in ("png", "pdf", "svg", "csv")]
-    assert [path.name for path in written] == expected
+def test_a_run_has_its_figures_each_in_three_formats_and_numbers(
+    tmp_path, frame, make_rows, probed
+):
+    rows = [probed(row) for row in make_rows(labels=["bp", "fa"], depths=[2])]
+    written = draw_frame(frame(rows), tmp_path)
+    names = {path.stem for path in written if path.suffix == ".png"}
+    assert {
+        "accuracy_vs_depth", "depth_utility", "lr_sensitivity", "learning_curves", "probes",
+        "comparisons",
+    } <= names  # fmt: skip
+    expected = {f"{name}.{kind}" for name in names for kind in ("png", "pdf", "svg", "csv")}
+    assert expected <= {path.name for path in written}
     assert set(written) == set(tmp_path.iterdir())
+
+
+def test_the_studys_comparisons_are_those_that_are_drawn(tmp_path, frame, make_rows):
+    df = frame(make_rows(labels=["bp", "fa", "dfa"], depths=[2]))
+    compare = {"metric": "test_accuracy", "pairs": [["dfa", "fa"]]}
+    written = draw_frame(df, tmp_path, compare)
+    numbers = pd.read_csv(next(path for path in written if path.name == "comparisons.csv"))
+    assert numbers[["label", "reference", "metric"]].to_numpy().tolist() == [
+        ["dfa", "fa", "test_accuracy"]
+    ]
+
+
+def test_a_table_from_json_is_drawn_as_far_as_it_goes(tmp_path):
+    content = {"args": {"dataset": "d", "depth": 2}, "final": {"test_acc": 0.5}}
+    for mode in ("bp", "dfa"):
+        text = json.dumps(content | {"args": {**content["args"], "mode": mode}})
+        (tmp_path / f"depth_{mode}.json").write_text(text)
+    written = draw_frame(load_trials(tmp_path, "depth"), tmp_path / "figs")
+    assert {path.stem for path in written} == {"accuracy_vs_depth", "comparisons"}
 
 
 def test_what_is_swept_besides_depth_is_in_the_names(tmp_path, frame, make_rows):

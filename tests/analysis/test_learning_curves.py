@@ -67,3 +67,11 @@ def test_without_recorded_steps_there_is_no_figure(study):
     bare = study.assign(curve_step=None)
     assert summarise(bare).empty
     assert figure(bare, looks(bare["label"])) is None
+
+
+def test_one_seed_without_alignment_is_drawn(frame, make_rows):
+    rows = make_rows(labels=["fa"], depths=[2], seeds=1)
+    df = frame([row | {"curve_alignment": None} for row in rows])
+    assert summarise(df)["low"].dtype == "float64"
+    with style():
+        assert len(figure(df, looks(df["label"])).figure.axes) == 1
