@@ -70,7 +70,8 @@ def _with_alignment(rows: pd.DataFrame) -> pd.DataFrame:
 
 def _chances(rows: pd.DataFrame) -> list[Any]:
     """The deviations by chance of each network; None where they were not measured."""
-    return list(rows.get("alignment_chance", pd.Series(None, rows.index, dtype=object)))
+    known = "alignment_chance" in rows
+    return rows["alignment_chance"].tolist() if known else [None] * len(rows)
 
 
 def _of_mean(deviations: Any) -> float:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
 from analysis import accuracy_vs_depth, comparisons, depth_utility, lr_sensitivity, probes
 from analysis.trials import CELL, GROUP
+from orchestrator.store import durable
 
 CAPTIONS = {
     "accuracy": "Test accuracy, or loss where there are no classes, by depth: mean over init seeds "
@@ -108,6 +110,19 @@ def tables(df: pd.DataFrame, compare: Mapping[str, Any] | None = None) -> dict[s
         "rates": _rates(df),
     }
     return {name: frame for name, frame in found.items() if len(frame)}
+
+
+def write_tables(df: pd.DataFrame, run: str | Path, folder: str | Path) -> list[Path]:
+    """Write every table as `NAME.tex` into the folder, with the run's declared comparisons."""
+    found = tables(df, comparisons.declared(run))
+    Path(folder).mkdir(parents=True, exist_ok=True)
+    return [_write(frame, name, Path(folder) / f"{name}.tex") for name, frame in found.items()]
+
+
+def _write(frame: pd.DataFrame, name: str, path: Path) -> Path:
+    text = latex(frame, CAPTIONS[name], f"tab:{name}")
+    durable(path, lambda file: file.write(text.encode()))
+    return path
 
 
 def _swept(frame: pd.DataFrame, names: Iterable[str] = (*GROUP, "widths")) -> list[str]:

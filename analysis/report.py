@@ -18,8 +18,9 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from analysis import figures
 from analysis.report_figures import Drawing, drawing
+from analysis.report_losses import divergences, failures
 from analysis.report_protocol import protocol, question
-from analysis.report_results import divergences, failures, tables
+from analysis.report_results import tables
 from analysis.report_tables import Table
 from analysis.report_words import counted, duration, listed, number
 from analysis.trials import frame_of

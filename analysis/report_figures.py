@@ -42,9 +42,10 @@ def kind_of(name: str) -> str:
 
 
 def title_of(name: str) -> str:
-    """`Accuracy vs depth: mnist-1d-plain` for `accuracy_vs_depth-mnist-1d-plain`."""
+    """`Depth utility: mnist-1d, width 64` for `depth_utility-mnist-1d-width-64`."""
     kind, _, swept = name.partition("-")
-    words = kind.replace("_", " ").replace("lr ", "learning-rate ")
+    words = kind.replace("_", " ").replace("lr ", "learning-rate ").replace(" vs ", " over ")
+    swept = re.sub("(^|-)width-", ", width ", swept).removeprefix(", ")
     return f"{words[:1].upper()}{words[1:]}{': ' if swept else ''}{swept}"
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from analysis.report_statistics import evaluation, is_searched, lost, measures, statistics
 from analysis.report_words import counted, listed, noun, number, settings
 
 Study = Mapping[str, Any]
@@ -36,17 +37,18 @@ def question(study: Study, cells: Cells) -> str:
 
 def protocol(study: Study, cells: Cells) -> list[Paragraph]:
     """How the study goes about it, in the order of the work."""
-    return [
+    told = [
         Paragraph("Data", " ".join(_data(cells))),
         Paragraph("Networks", *_networks(study)),
         Paragraph("Training", " ".join(_training(study, cells))),
         Paragraph("Rules", _rules_share(study), tuple(_rules(study, cells))),
         Paragraph("Tuning", " ".join(_tuning(study))),
-        Paragraph("Evaluation", " ".join(_evaluation(study))),
-        Paragraph("Lost networks", _lost(study)),
-        Paragraph("Statistics", " ".join(_statistics(study))),
-        *([Paragraph("Measures", measures)] if (measures := _measures(study)) else []),
+        Paragraph("Evaluation", " ".join(evaluation(study))),
+        Paragraph("Lost networks", lost(study)),
+        Paragraph("Statistics", " ".join(statistics(study))),
+        Paragraph("Measures", measures(study)),
     ]
+    return [paragraph for paragraph in told if paragraph.text]
 
 
 def _unique(cells: Cells, part: str, *names: str) -> list[tuple[Any, ...]]:
@@ -67,7 +69,7 @@ def _data(cells: Cells) -> Iterable[str]:
         yield f"{name}{made}: {counted(inputs, 'input')}, {what},"
         yield f"{counted(examples, 'example')} to train on."
         if share:
-            yield f"A share of {100 * share:g} % of the training set is kept from training, to choose by."
+            yield f"{100 * share:g} % of the training set is kept from training, to choose by."
 
 
 def _networks(study: Study) -> tuple[str, tuple[str, ...]]:
@@ -119,7 +121,7 @@ def _training(study: Study, cells: Cells) -> Iterable[str]:
     yield f"The loss is {_loss(given['loss'])}, the arithmetic {given['dtype']}."
     if given["normalize_signals"]:
         yield "Teaching signals of hidden layers are scaled to the norm of the output error."
-    yield "Optimiser, batches and initial weights are the same for all rules."
+    yield "Optimiser, batches and initial weights of a seed are the same for all rules."
 
 
 def _length(given: Mapping[str, Any], cells: Cells) -> str:
@@ -170,14 +172,9 @@ def _range(value: Any) -> str:
     return f"fixed at {number(value)}"
 
 
-def _is_searched(study: Study) -> bool:
-    spaces = [{"lr": study["search"]["lr"]} | rule.get("search", {}) for rule in study["rules"]]
-    return any(isinstance(value, Mapping) for space in spaces for value in space.values())
-
-
 def _tuning(study: Study) -> Iterable[str]:
     search = study["search"]
-    if not _is_searched(study):
+    if not is_searched(study):
         yield f"Nothing is tuned: the learning rate is {_range(search['lr'])}."
         return
     exception = any("lr" in rule.get("search", {}) for rule in study["rules"])
@@ -189,7 +186,7 @@ def _tuning(study: Study) -> Iterable[str]:
     yield f"It takes {points}, each point with {counted(seeds, 'tuning seed')}"
     yield f"that no evaluation uses. {_sampler(search)}"
     chosen = "lowest" if search["choose"] == "validation_loss" else "highest"
-    yield f"The point with the {chosen} mean {_words(search['choose'])} is taken."
+    yield f"The point with the {chosen} mean {search['choose'].replace('_', ' ')} is taken."
 
 
 def _shared(per: Any) -> str:
@@ -208,75 +205,3 @@ def _sampler(search: Mapping[str, Any]) -> str:
         "The first round is spaced evenly; a tree-structured Parzen estimator asks for the "
         "points after it."
     )
-
-
-def _words(metric: str) -> str:
-    return metric.replace("_", " ")
-
-
-def _evaluation(study: Study) -> Iterable[str]:
-    kinds = list(dict.fromkeys(_seeds(block["seeds"]) for block in study["grid"]))
-    if not _is_searched(study):
-        yield f"Networks are trained at that rate from {listed(kinds, 'or')}."
-        return
-    yield f"Networks are then trained anew with what tuning chose, from {listed(kinds, 'or')}."
-    yield "Only these networks are reported; tuning networks choose and no more."
-
-
-def _seeds(seeds: Any) -> str:
-    if isinstance(seeds, Mapping):
-        init, feedback = (_count(seeds[name]) for name in ("init", "feedback"))
-        return f"{counted(init, 'init seed')}, each with {counted(feedback, 'feedback seed')}"
-    return counted(_count(seeds), "init seed")
-
-
-def _count(seeds: int | Sequence[int]) -> int:
-    return seeds if isinstance(seeds, int) else len(seeds)
-
-
-def _lost(study: Study) -> str:
-    value = "10 times its loss before training"
-    if study["training"]["loss"] != "squared":
-        value += ", its accuracy as chance"
-    return (
-        "A network diverges when its loss is not finite or more than 1,000 times that before "
-        f"training. It stays in every mean: its loss counts as {value}. A network whose rule "
-        "raised an error counts the same."
-    )
-
-
-def _statistics(study: Study) -> Iterable[str]:
-    seeds = [_init_seeds(block["seeds"]) for block in study["grid"]]
-    yield "The init seed is the unit: results over feedback seeds are averaged first."
-    yield "Intervals of means are 95 % t intervals over init seeds; rules are compared by their"
-    interval = "95 % t intervals" if max(seeds) < 20 else "95 % BCa bootstrap intervals"
-    yield f"differences on equal seeds, with {interval} and sign-flip p-values."
-    pairs, metric = study["compare"].get("pairs", ()), _words(study["compare"]["metric"])
-    if pairs:
-        named = listed([f"{one} with {other}" for one, other in pairs])
-        yield f"Declared beforehand: {named}, by {metric}; p-values are adjusted by Holm's method."
-    if min(seeds) < 6:
-        least = f"{2 / 2 ** min(seeds):.4g}".removeprefix("0")
-        told = counted(min(seeds), "seed")
-        yield f"With {told} no such p-value can be below {least}: read the intervals."
-
-
-def _init_seeds(seeds: Any) -> int:
-    return _count(seeds["init"] if isinstance(seeds, Mapping) else seeds)
-
-
-def _measures(study: Study) -> str:
-    measure, sentences = study["measure"], []
-    if measure["alignment"]:
-        on = f"the first {counted(measure['examples'], 'held-out example')}"
-        sentences.append(
-            "Alignment is the cosine between a layer's teaching signal and its negative loss "
-            f"gradient, averaged over {on}; it is 1 for backpropagation by definition."
-        )
-    if measure["probes"] and study["training"]["loss"] != "squared":
-        on = f"at most {counted(measure['probe_examples'], 'training example')}"
-        sentences.append(
-            f"Probes are ridge classifiers (penalty {number(measure['ridge'])}) on each hidden "
-            f"layer, fitted to {on}."
-        )
-    return " ".join(sentences)

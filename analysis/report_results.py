@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -16,7 +16,6 @@ from analysis import (
     depth_utility,
     lr_sensitivity,
     matched_gap,
-    outcomes,
     probes,
 )
 from analysis.report_tables import (
@@ -26,15 +25,19 @@ from analysis.report_tables import (
     Table,
     grouped,
     headings,
+    in_order,
     interval,
-    named,
     over_depth,
     swept_in,
 )
-from analysis.report_words import counted, probability
-from analysis.trials import CELL, GROUP, widths
+from analysis.report_words import probability
+from analysis.trials import CELL, widths
 
 _LOST = ("diverged", "failed", "pending")
+_CLAIMS = (
+    "Sign-flip p, adjusted by Holm over the table. An effect may be claimed where the interval "
+    "excludes 0, neither rate is at the edge of its range, and both rules lost as many networks."
+)
 _ENDS = ("mean", "low", "high")
 
 
@@ -57,12 +60,6 @@ def _of_seeds(frame: pd.DataFrame, what: str = "Mean") -> str:
     """What the numbers are: means over so many seeds, with intervals where there are several."""
     told = captions.means(frame["n"], "brackets")
     return f"{what}{told.removeprefix('Mean')}."
-
-
-def _in_order(frame: pd.DataFrame, df: pd.DataFrame) -> pd.DataFrame:
-    """The frame with its rules in the order of the study."""
-    rank = {label: i for i, label in enumerate(df["label"].unique())}
-    return frame.sort_values("label", key=lambda labels: labels.map(rank), kind="stable")
 
 
 def _edge_note(frame: pd.DataFrame) -> str:
@@ -95,7 +92,7 @@ def _accuracy(df: pd.DataFrame) -> Table | None:
 
 
 def _depth_utility(df: pd.DataFrame) -> Table | None:
-    frame = _in_order(depth_utility.summarise(df), df)
+    frame = in_order(depth_utility.summarise(df), df)
     frame = frame[frame["rule"].ne("bp")]
     if not frame["n"].gt(0).any():
         return None
@@ -108,7 +105,7 @@ def _depth_utility(df: pd.DataFrame) -> Table | None:
 
 
 def _probes(df: pd.DataFrame) -> Table | None:
-    summary, gains = probes.summarise(df), _in_order(probes.early_gain(df), df)
+    summary, gains = probes.summarise(df), in_order(probes.early_gain(df), df)
     if not gains["n"].gt(0).any():
         return None
     ends = {"layer 1": summary["layer"].eq(1), "last layer": summary["layer"].eq(summary["depth"])}
@@ -141,12 +138,16 @@ def _rates(df: pd.DataFrame) -> Table | None:
     )
     others = [str(name) for name in df if str(name).startswith("hp_") and name != "hp_lr"]
     chosen = df[df["phase"].eq("evaluate")].groupby(CELL)[others].first().reset_index()
-    columns, rows = over_depth(frame.merge(chosen, on=CELL, how="left"), {
-        "{label}": _rate,
-        **{f"{{label}}, {name.removeprefix('hp_')}": partial(_value, name) for name in others},
-    }, ["searched"])  # fmt: skip
+    ranges = frame["searched"].unique()
+    lines: dict[str, Callable[[Row], Cell]] = {"{label}": _rate}
+    lines |= {f"{{label}}, {name.removeprefix('hp_')}": partial(_value, name) for name in others}
+    if len(ranges) > 1:
+        lines["{label}, searched"] = lambda row: Cell(row["searched"])
+    columns, rows = over_depth(in_order(frame.merge(chosen, on=CELL, how="left"), df), lines)
     what = "Tuned learning rates" + (" and other searched values" if others else "")
-    return Table("lr_sensitivity", what, _edge_note(frame), columns, rows)
+    note = f"Searched from {ranges[0]}." if len(ranges) == 1 else ""
+    text = " ".join(filter(None, [note, _edge_note(frame)]))
+    return Table("lr_sensitivity", what, text, columns, rows)
 
 
 def _rate(row: Row) -> Cell:
@@ -164,11 +165,10 @@ def _comparisons(df: pd.DataFrame, compare: Mapping[str, Any]) -> Table | None:
     swept = swept_in(frame, [*PANEL, "metric"])
     columns = [*headings(swept), "rules", "depth", "difference", "p", "p (Holm)", "claimed"]
     rows = list(grouped(frame, [*swept, "label", "reference"], _compared))
-    note = (
-        f"{_of_seeds(frame)} Sign-flip p, adjusted by Holm over the table. An effect may be "
-        "claimed where the interval excludes 0, neither rate is at the edge of its range, and "
-        "both rules lost as many networks."
-    )
+    means = _of_seeds(frame)
+    if frame["method"].eq("BCa").any():
+        means = means.replace(" t interval", " interval")
+    note = f"{means} {_CLAIMS}"
     caption = f"Differences in {_metric(frame)}, paired by seed"
     return Table("comparisons", caption, note, columns, rows)
 
@@ -214,38 +214,3 @@ def _matched(df: pd.DataFrame) -> Table | None:
     note = _of_seeds(frame.assign(n=frame["init_seeds"]))
     caption = "Gap in train loss at the last step, at matched parameter counts"
     return Table("gap_vs_depth", caption, note, columns, rows)
-
-
-def divergences(df: pd.DataFrame) -> Table:
-    """How many networks of each cell diverged, of how many."""
-    frame = outcomes.counts(df, CELL)
-    for phase in ("tune", "evaluate"):
-        found = outcomes.counts(df[df["phase"].eq(phase)], CELL)[[*CELL, "networks", "diverged"]]
-        frame = frame.merge(found, on=CELL, how="left", suffixes=("", f"_{phase}"))
-    frame = _in_order(frame.assign(widths=widths(frame)).fillna(0), df)
-    columns, rows = over_depth(frame, {
-        "{label}, tuning": partial(_share, "tune"),
-        "{label}, evaluation": partial(_share, "evaluate"),
-    })  # fmt: skip
-    caption = f"{counted(int(frame['diverged'].sum()), 'network')} diverged"
-    return Table("lost", caption, "Where a cell is empty, none did.", columns, rows)
-
-
-def _share(phase: str, row: Row) -> Cell:
-    diverged, networks = (int(row[f"{name}_{phase}"]) for name in ("diverged", "networks"))
-    return Cell(f"{diverged} of {networks}" if diverged else "")
-
-
-def failures(df: pd.DataFrame) -> Table:
-    """The networks whose rule raised an error, by cell and the error's last line."""
-    failed = df[df["status"].eq("failed")]
-    lines = [str(text).strip().splitlines() or [""] for text in failed["error"].fillna("")]
-    keys = [*CELL, "phase", "message"]
-    found = failed.assign(message=[line[-1] for line in lines]).groupby(keys, sort=False).size()
-    frame = found.reset_index(name="networks")
-    names = [*swept_in(frame, [*GROUP, "width"]), "label", "depth", "phase", "networks", "message"]
-    rows = [
-        [Cell(named(name, row[name]), scope="row" if name == "label" else "") for name in names]
-        for row in frame.to_dict("records")
-    ]
-    return Table("lost", f"{counted(len(failed), 'network')} failed", "", headings(names), rows)

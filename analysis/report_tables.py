@@ -53,29 +53,71 @@ def interval(row: Row, mean: str = "mean", low: str = "low", high: str = "high")
     return Cell(center, f"[{', '.join(ends)}]" if pd.notna(row[low]) else "")
 
 
+@dataclass(frozen=True)
+class Line:
+    """A rule's numbers over depth, before they have their place in a table."""
+
+    place: tuple[str, ...]
+    heading: str
+    under: bool
+    cells: dict[int, Cell]
+
+
 def over_depth(
-    frame: pd.DataFrame, lines: Mapping[str, Callable[[Row], Cell]], lead: Sequence[str] = ()
+    frame: pd.DataFrame, lines: Mapping[str, Callable[[Row], Cell]]
 ) -> tuple[list[str], list[list[Cell]]]:
     """Columns and rows of a table with a column a depth, and for each rule a row a line.
 
     `lines` maps the format of a line's heading, in which `{label}` and other columns may stand,
-    to what makes its cells. A line without a word is left out.
+    to what makes its cells. A line without a word is left out. Where every width has depths of
+    its own, depths are rows and lines columns, so that few cells are empty.
     """
     swept = swept_in(frame)
-    depths = sorted(frame["depth"].unique())
-    rows = []
+    found: list[Line] = []
     for _, rule in frame.groupby([*swept, "label"], sort=False):
-        found: dict[int, Row] = {row["depth"]: row for row in rule.to_dict("records")}
-        first = {str(name): value for name, value in rule.iloc[0].items()}
-        heads = [Cell(named(name, first[name]), scope="row") for name in swept]
-        extra = [Cell(str(first[name])) for name in lead]
-        for i, (heading, make) in enumerate(lines.items()):
-            cells = [make(found[depth]) if depth in found else Cell("") for depth in depths]
-            head = Cell(heading.format(**first), scope="row", under=i > 0)
-            if any(cell.text or cell.flags for cell in cells):
-                rows.append([*heads, head, *extra, *cells])
-    columns = [*headings(swept), "rule", *headings(lead)]
-    return [*columns, *(f"depth {depth}" for depth in depths)], rows
+        found += _lines_of(rule, swept, lines)
+    depths = sorted({depth for line in found for depth in line.cells})
+    if 2 * sum(len(line.cells) for line in found) < len(depths) * len(found):
+        return _a_row_a_depth(found, swept)
+    columns = [*headings(swept), "rule", *(f"depth {depth}" for depth in depths)]
+    return columns, [_wide(line, depths) for line in found]
+
+
+def _lines_of(
+    rule: pd.DataFrame, swept: Sequence[str], lines: Mapping[str, Callable[[Row], Cell]]
+) -> Iterator[Line]:
+    """The lines of one rule that say anything."""
+    first = {str(name): value for name, value in rule.iloc[0].items()}
+    place = tuple(named(name, first[name]) for name in swept)
+    for i, (heading, make) in enumerate(lines.items()):
+        cells = {int(row["depth"]): make(row) for row in rule.to_dict("records")}
+        if any(cell.text or cell.flags for cell in cells.values()):
+            yield Line(place, heading.format(**first), i > 0, cells)
+
+
+def _wide(line: Line, depths: Sequence[int]) -> list[Cell]:
+    heads = [Cell(text, scope="row") for text in line.place]
+    heads.append(Cell(line.heading, scope="row", under=line.under))
+    return [*heads, *(line.cells.get(depth, Cell("")) for depth in depths)]
+
+
+def _a_row_a_depth(
+    found: Sequence[Line], swept: Sequence[str]
+) -> tuple[list[str], list[list[Cell]]]:
+    cells = {
+        (line.place, depth, line.heading): cell
+        for line in found
+        for depth, cell in line.cells.items()
+    }
+    names = list(dict.fromkeys(line.heading for line in found))
+    rows = [
+        [
+            *(Cell(text, scope="row") for text in (*place, str(depth))),
+            *(cells.get((place, depth, name), Cell("")) for name in names),
+        ]
+        for place, depth in dict.fromkeys(key[:2] for key in cells)
+    ]
+    return [*headings(swept), "depth", *names], rows
 
 
 def grouped(
@@ -92,6 +134,14 @@ def grouped(
         group = [Cell(t, scope=scope, span=span) for t in [*texts, f"{label} − {reference}"]]
         for i, row in enumerate(part.to_dict("records")):
             yield [*([] if i else group), *make(row)]
+
+
+def in_order(frame: pd.DataFrame, df: pd.DataFrame) -> pd.DataFrame:
+    """The frame with widths ascending and rules in the order of the study."""
+    rank = {label: i for i, label in enumerate(df["label"].unique())}
+    line = pd.to_numeric(frame["widths"], errors="coerce")  # 64 before 128, unlike their texts
+    ranked = frame.assign(line=line, rank=frame["label"].map(rank))
+    return ranked.sort_values([*GROUP, "line", "rank", "depth"])
 
 
 def swept_in(frame: pd.DataFrame, names: Sequence[str] = PANEL) -> list[str]:

@@ -15,7 +15,7 @@ def listed(values: Iterable[object], last: str = "and") -> str:
 def number(value: object) -> str:
     """A number as it is read: thousands marked, no trailing zeros; text as it is."""
     if isinstance(value, bool) or not isinstance(value, int | float):
-        return {"True": "yes", "False": "no"}.get(str(value), str(value))
+        return str(value)
     return f"{value:,}" if isinstance(value, int) else f"{value:.6g}"
 
 
@@ -34,7 +34,8 @@ def counted(count: object, word: str) -> str:
 def settings(values: Mapping[str, Any] | Iterable[tuple[str, Any]]) -> str:
     """Options as they are set: `feedback_scale = fan-in, scale = 1`."""
     pairs = values.items() if isinstance(values, Mapping) else values
-    return ", ".join(f"{name} = {number(value)}" for name, value in pairs)
+    told = ((name, f"{v:g}" if isinstance(v, float) else str(v)) for name, v in pairs)
+    return ", ".join(f"{name} = {value}" for name, value in told)
 
 
 def decimals(*values: float) -> list[str]:

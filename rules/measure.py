@@ -68,7 +68,7 @@ def credit(
     The teaching signal of layer l is r_l = -s_l, hence cos(r_l, -g_l) = cos(s_l, g_l).
     """
     params = params.double()
-    state = {name: tuple(t.double() for t in tensors) for name, tensors in state.items()}
+    state = {name: tuple(map(_in_double, tensors)) for name, tensors in state.items()}
     trace = measuring(net, params, streams, examples)
     taught, _ = rule.teach(trace, params, state)
     true, _ = BP().teach(trace, params, {})
@@ -78,6 +78,10 @@ def credit(
         updates.append(cosine(_update(net, trace, taught, l), _update(net, trace, true, l)))
         ratios.append(s.norm(dim=-1).mean(-1) / g.norm(dim=-1).mean(-1))
     return Credit(*(torch.stack(v, dim=-1) for v in (cosines, updates, ratios)))
+
+
+def _in_double(tensor: Tensor) -> Tensor:
+    return tensor.double() if tensor.is_floating_point() else tensor
 
 
 def measuring(net: Net, params: Params, streams: Streams, examples: Examples) -> Trace:

@@ -24,11 +24,6 @@ def test_the_parameter_count_is_that_of_the_built_network(dims: Dims):
     assert (dims.depth, dims.outputs) == (len(params.weights) - 1, params.weights[-1].shape[2])
 
 
-def test_operations_are_two_for_each_multiplication_of_a_step():
-    """Three products for each weight but the first layer's, which sends nothing down."""
-    assert Dims((5, 7, 3)).step_operations == 2 * (2 * 5 * 7 + 3 * 7 * 3)
-
-
 def test_all_hidden_layers_of_a_network_have_its_width():
     assert dims_of(Network(depth=3, width=8, bias=False), 5, 2) == Dims((5, 8, 8, 8, 2), bias=False)
 

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from rules import catalog
 from rules.dfa import DFA
-from rules.dims import dims_of
+from rules.dims import Dims, dims_of
 from rules.fa import FA
 from rules.learner import Learner, keep_rule
 from rules.net import Net
@@ -24,9 +24,8 @@ from rules.testing import Case
 from rules.train import Job, advance, start, train
 
 INPUTS, CPU = 10, torch.device("cpu")
-each_rule = pytest.mark.parametrize(
-    "rule", [catalog.find(name)() for name in catalog.BUILT_IN], ids=catalog.BUILT_IN
-)
+BUILT_IN = [catalog.find(name)() for name in catalog.BUILT_IN]
+each_rule = pytest.mark.parametrize("rule", BUILT_IN, ids=catalog.BUILT_IN)
 each_dtype = pytest.mark.parametrize("dtype", ["float32", "float64"])
 
 
@@ -191,6 +190,29 @@ def test_training_can_stop_at_any_step_and_go_on(rule: Rule, first: int):
         advance(Net(), learner, job.training, task.train, stop)
     assert whole.step == parts.step == 7
     assert all(map(torch.equal, numbers(whole), numbers(parts)))
+
+
+@pytest.mark.parametrize(
+    "rule", [*BUILT_IN, SDIL(pert_ndirs=3, pert_every=4)], ids=lambda rule: repr(rule)[:12]
+)
+def test_a_step_takes_the_operations_that_the_rule_and_the_core_state(rule: Rule):
+    part, job = small_task(4 * 5, "float64").train, job_of(rule, "float64", 1, batch_size=5)
+    dims, counted = Dims((INPUTS, 6, 7, 8, 5)), []
+    learner = start(job, dims, CPU)
+    advance(counting_net(counted), learner, job.training, part, 4)
+    assert sum(counted) == 4 * 5 * (dims.core_operations + rule.operations(dims))
+
+
+def counting_net(counted: list[int]) -> Net:
+    """A network that notes the operations of its products."""
+
+    class Counting(Net):
+        @staticmethod
+        def product(a: Tensor, b: Tensor) -> Tensor:
+            counted.append(2 * a.shape[1] * a.shape[2] * b.shape[2])
+            return Net.product(a, b)
+
+    return Counting()
 
 
 def numbers(learner: Learner) -> list[Tensor]:

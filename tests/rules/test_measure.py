@@ -12,7 +12,7 @@ from sklearn.linear_model import Ridge
 from rules.bp import BP
 from rules.dfa import DFA
 from rules.dims import Dims
-from rules.measure import CHUNK, cosine, credit, evaluate, input_probe, probes, ridge_probe
+from rules.measure import CHUNK, chance, cosine, credit, evaluate, input_probe, probes, ridge_probe
 from rules.net import Net, Params
 from rules.record import Recorder
 from rules.sdil import SDIL
@@ -23,6 +23,7 @@ from rules.testing import Case
 from rules.train import Job, advance, start
 
 DOUBLE = torch.float64
+SCALES = st.floats(1e-300, 1e300)
 
 
 def examples(count: int, case: Case, dtype: torch.dtype = DOUBLE) -> Examples:
@@ -33,7 +34,7 @@ def examples(count: int, case: Case, dtype: torch.dtype = DOUBLE) -> Examples:
     return Examples(x, y, classes, 0.0, 1.0, dtype)
 
 
-@given(st.floats(1e-150, 1e150), st.floats(1e-150, 1e150))
+@given(SCALES, SCALES)
 def test_the_cosine_does_not_depend_on_positive_scale(a: float, b: float):
     x, y = (Streams((0,), DOUBLE).normal(name, (7,)) for name in "xy")
     plain = (x @ y.mT).item() / (x.norm() * y.norm()).item()
@@ -75,6 +76,15 @@ def test_credit_is_the_mean_cosine_over_examples_and_the_cosine_of_the_updates()
                 v[r, l].item() for v in (found.alignment, found.update_cosine, found.norm_ratio)
             ]
             assert values == pytest.approx(wanted, abs=1e-12)
+
+
+def test_alignment_by_chance_is_that_of_feedback_drawn_anew():
+    case = Case((5, 20, 20, 4), seeds=tuple(range(40)))
+    held_out = examples(20, case)
+    by_chance = chance(case.net, case.params(), case.streams, held_out, draws=25)
+    state = DFA().init(case.dims, replace(case, feedback_shift=100).streams)
+    drawn = credit(case.net, DFA(), case.params(), state, case.streams, held_out).alignment
+    torch.testing.assert_close(by_chance.square().mean(0), drawn.square().mean(0), rtol=0.5, atol=0)
 
 
 def test_a_silent_layer_has_no_alignment_and_a_norm_of_zero():

@@ -111,6 +111,11 @@ def test_feedback_changes_at_every_nth_step_only():
     assert changed == [True, False, False, True, False, False, True]
 
 
+def test_nothing_is_learned_while_measuring():
+    state, trace = random_state(Case()), replace(Case().trace(), measuring=True)
+    assert SDIL().teach(trace, Case().params(), state)[1] is state
+
+
 def test_where_there_is_no_error_nothing_is_learned():
     case, state = Case(net=Net(loss="squared")), random_state(Case())
     x, _ = case.examples()

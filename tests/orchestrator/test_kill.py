@@ -1,0 +1,265 @@
+import contextlib
+import os
+import random
+import re
+import shlex
+import signal
+import socket
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from orchestrator.folder import held
+from orchestrator.run import run
+from orchestrator.spec import load_study, study_from
+from orchestrator.store import trials
+from orchestrator.yaml_file import write
+
+
+@pytest.fixture(scope="module")
+def forty(mapping):
+    """A study of 42 networks, trained one by one, each long enough to be hit."""
+    return mapping(
+        rules=["bp", "fa", "dfa"],
+        training={"steps": 80, "batch_size": 16, "record": 4},
+        grid={"depth": [1, 3], "width": 8, "seeds": 3},
+        search={"lr": {"low": 0.01, "high": 1.0}, "rounds": 2, "points": 2, "seeds": 1},
+        measure={"probes": False},
+        resources={"replicas": 1},
+    )
+
+
+@pytest.fixture(scope="module")
+def undisturbed(forty, tmp_path_factory, table):
+    """The table of that study where nobody disturbed it."""
+    folder = tmp_path_factory.mktemp("undisturbed") / "run"
+    run(study_from(forty), folder, inline=True)
+    found = table(folder)
+    assert len(found) == 42
+    return found
+
+
+@pytest.fixture
+def start(program, tmp_path, forty):
+    """Starts the command on the study in a process of its own; ends those that still run."""
+    (tmp_path / "study.yaml").write_text(write(forty))
+    started = []
+
+    def run_study(*words, **arguments):
+        process = subprocess.Popen(
+            [program, "run", "study.yaml", "--out", "run", *words],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            cwd=tmp_path,
+            **arguments,
+        )
+        started.append(process)
+        return process
+
+    yield run_study
+    for process in started:
+        process.kill()
+        process.wait()
+        process.stdout.close()
+
+
+def count(folder):
+    return len(list((folder / "trials").glob("part-*.parquet")))
+
+
+def wait_for_parts(process, folder, number):
+    """Wait until the process has written so many parts of the table."""
+    while count(folder) < number:
+        assert process.poll() is None, process.communicate()[0]
+        time.sleep(0.002)
+
+
+def descendants(pid):
+    """The processes that a process started, and theirs: each with its time of birth."""
+    children, born = {}, {}
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            fields = path.read_text().rpartition(") ")[2].split()
+            children.setdefault(int(fields[1]), []).append(int(path.parent.name))
+            born[int(path.parent.name)] = fields[19]
+    found = [pid]
+    for parent in found:
+        found += children.get(parent, [])
+    return {(child, born[child]) for child in found[1:]}
+
+
+def lives(pid, birth):
+    """Whether that very process still runs."""
+    with contextlib.suppress(OSError):
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2].split()
+        return fields[19] == birth and fields[0] != "Z"
+    return False
+
+
+def ended(processes):
+    """Whether all of them end by themselves within a minute."""
+    for _ in range(600):
+        if not any(lives(*process) for process in processes):
+            return True
+        time.sleep(0.1)
+    for pid, birth in processes:
+        if lives(pid, birth):
+            os.kill(pid, signal.SIGKILL)
+    return False
+
+
+def finish(folder):
+    """Run the study again, to its end, in this process."""
+    return run(load_study(folder.parent / "study.yaml"), folder, inline=True)
+
+
+def test_a_killed_driver_goes_on_where_it_was(start, tmp_path, table, undisturbed):
+    folder, chance, parts = tmp_path / "run", random.Random(7), 0
+    for _ in range(3):
+        process = start("--inline")
+        wait_for_parts(process, folder, parts + chance.randint(2, 9))
+        time.sleep(chance.uniform(0, 0.05))
+        process.kill()
+        assert process.wait() == -signal.SIGKILL
+        parts = count(folder)
+        trials(folder)  # can be read at any time
+    result = finish(folder)
+    assert 0 < result.trained < 42
+    assert result.trained + result.known == 42
+    assert table(folder) == undisturbed
+
+
+@pytest.mark.ray
+@pytest.mark.slow
+def test_a_killed_driver_of_ray_goes_on_and_leaves_no_process(start, tmp_path, table, undisturbed):
+    folder = tmp_path / "run"
+    process = start("--workers", "2")
+    wait_for_parts(process, folder, 6)
+    started = descendants(process.pid)
+    assert len(started) > 3
+    process.kill()
+    assert process.wait() == -signal.SIGKILL
+    assert ended(started)
+    process = start("--workers", "2")
+    wait_for_parts(process, folder, count(folder) + 6)
+    process.send_signal(signal.SIGTERM)
+    started = descendants(process.pid)
+    output, _ = process.communicate()
+    assert process.returncode == 130
+    assert "interrupted; go on with: rulesweep run study.yaml --out run --workers 2" in output
+    assert ended(started)
+    result = finish(folder)
+    assert 0 < result.trained < 36
+    assert table(folder) == undisturbed
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_run_says_how_to_go_on(start, tmp_path, table, undisturbed, number):
+    folder, words = (
+        tmp_path / "run",
+        ["--inline", "--set", "search.rounds=2", "--set", "compare={}"],
+    )
+    process = start(*words)
+    wait_for_parts(process, folder, 8)
+    process.send_signal(number)
+    output, _ = process.communicate()
+    assert process.returncode == 130
+    assert "Traceback" not in output
+    (again,) = re.findall("interrupted; go on with: (.*)", output)
+    assert shlex.split(again) == ["rulesweep", "run", "study.yaml", "--out", "run", *words]
+    statuses = set(trials(folder)["status"].to_pylist())
+    assert statuses == {"ok", "pending"}
+    assert "interrupted" in (folder / "run.log").read_text()
+
+
+def test_a_run_in_a_shells_background_can_be_ended(start, tmp_path):
+    """A shell starts its background jobs with SIGINT ignored."""
+    ignoring = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        process = start("--inline")
+    finally:
+        signal.signal(signal.SIGINT, ignoring)
+    wait_for_parts(process, tmp_path / "run", 4)
+    process.terminate()
+    assert process.wait() == 130
+
+
+INTERRUPTING = """
+import os
+import signal
+
+
+def data():
+    os.kill(os.getpid(), signal.SIGINT)
+"""
+
+
+def test_an_interrupt_before_training_leaves_nothing(program, tmp_path, mapping):
+    (tmp_path / "interrupting.py").write_text(INTERRUPTING)
+    (tmp_path / "study.yaml").write_text(write(mapping(task={"dataset": "interrupting:data"})))
+    before = set(tmp_path.iterdir())
+    words = [program, "run", "study.yaml", "--inline"]
+    done = subprocess.run(words, capture_output=True, text=True, cwd=tmp_path, check=False)
+    assert done.returncode == 130
+    assert "Traceback" not in done.stderr
+    assert {path for path in tmp_path.iterdir() if path.name != "__pycache__"} == before
+
+
+def test_a_second_driver_of_a_folder_is_refused(start, command, tmp_path):
+    process = start("--inline")
+    wait_for_parts(process, tmp_path / "run", 3)
+    process.send_signal(signal.SIGSTOP)
+    try:
+        second = command("run", "study.yaml", "--inline", "--out", "run")
+    finally:
+        process.send_signal(signal.SIGCONT)
+    assert (second.code, second.out) == (2, "")
+    assert second.err == (
+        f"error: run folder run is in use by process {process.pid} on {socket.gethostname()}; "
+        "wait for it, stop it, or give another with --out\n"
+    )
+    process.kill()
+    process.wait()
+    with held(tmp_path / "run"):  # the lock went with the process
+        pass
+
+
+class PowerCutError(BaseException):
+    """The end of a process, wherever it is."""
+
+
+def suddenly_ended(study, folder):
+    """Whether the power was cut before the study was trained."""
+    try:
+        run(study, folder, inline=True)
+    except PowerCutError:
+        return True
+    return False
+
+
+def test_every_flush_to_the_disk_may_be_the_last(small, monkeypatch, table):
+    study = small(
+        rules=["fa"],
+        grid={"depth": 1, "width": 8, "seeds": 2},
+        search={"lr": {"low": 0.01, "high": 1.0}, "rounds": 2, "points": 2, "seeds": 1},
+    )
+    run(study, "undisturbed", inline=True)
+    flush, flushes, cut = os.fsync, 0, True
+    while cut:
+        flushes += 1
+        left = iter(range(flushes))
+
+        def last_flush(file, left=left):
+            if next(left, None) is None:
+                raise PowerCutError
+            flush(file)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "fsync", last_flush)
+            cut = suddenly_ended(study, f"cut {flushes}")
+        run(study, f"cut {flushes}", inline=True)
+        assert table(f"cut {flushes}") == table("undisturbed")
+    assert flushes > 15
