@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from benchmarks.sides import answer, arguments
 from benchmarks.studies import quick_study, small_study
-from orchestrator.run import run
+from orchestrator.driver import run
 
 
 def main() -> None:

@@ -1,26 +1,38 @@
 """From a study file to a trial table: this package knows trials."""
 
-from typing import Any
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-__all__ = ["Plan", "Result", "Study", "load_study", "plan", "run", "study_from", "verify"]
+if TYPE_CHECKING:
+    from orchestrator.driver import Result, run
+    from orchestrator.forecast import Plan, plan
+    from orchestrator.retrain import Verdict, load_network, verify
+    from orchestrator.spec import Study, load_study, study_from
+
+__all__ = [
+    "Plan",
+    "Result",
+    "Study",
+    "Verdict",
+    "load_network",
+    "load_study",
+    "plan",
+    "run",
+    "study_from",
+    "verify",
+]
 
 _HOMES = {
-    "Study": "orchestrator.spec",
-    "load_study": "orchestrator.spec",
-    "study_from": "orchestrator.spec",
-    "Plan": "orchestrator.plan",
-    "plan": "orchestrator.plan",
-    "load_network": "orchestrator.verify",
-    "Result": "orchestrator.run",
-    "run": "orchestrator.run",
-    "verify": "orchestrator.verify",
+    "orchestrator.driver": ("Result", "run"),
+    "orchestrator.forecast": ("Plan", "plan"),
+    "orchestrator.retrain": ("Verdict", "load_network", "verify"),
+    "orchestrator.spec": ("Study", "load_study", "study_from"),
 }
 
 
 def __getattr__(name: str) -> Any:
-    """Import on first use: the study file needs neither torch nor the table."""
-    import importlib
-
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(_HOMES[name]), name)
+    """Import on first use: reading a study file needs neither torch nor the table."""
+    for home, names in _HOMES.items():
+        if name in names:
+            return getattr(import_module(home), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

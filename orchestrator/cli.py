@@ -42,8 +42,8 @@ def run_command(
 
     Example: rulesweep run examples/quick.yaml --set grid.seeds=3
     """
+    from orchestrator.driver import run
     from orchestrator.progress import reporter
-    from orchestrator.run import run
     from orchestrator.spec import load_study
 
     screen = console()
@@ -96,7 +96,7 @@ def plan_command(
 
     Example: rulesweep plan examples/quick.yaml
     """
-    from orchestrator.plan import plan
+    from orchestrator.forecast import plan
     from orchestrator.show import planned
     from orchestrator.spec import load_study
 

@@ -24,7 +24,7 @@ def rules_command(
 
     Example: rulesweep rules sdil
     """
-    from orchestrator.run import importable
+    from orchestrator.driver import importable
     from orchestrator.show import rule, rules
 
     importable(None)

@@ -150,7 +150,7 @@ def verify_command(
 
     Example: rulesweep verify runs/quick --sample 5
     """
-    from orchestrator.verify import verify
+    from orchestrator.retrain import verify
 
     verdicts = verify(run, sample, trial, data_dir)
     say = printer(console())

@@ -16,8 +16,8 @@ from rich.text import Text
 from orchestrator.store import current, every_result, trials
 
 if TYPE_CHECKING:
+    from orchestrator.forecast import Plan
     from orchestrator.grid import Evaluation
-    from orchestrator.plan import Plan
 
 Rows = list[dict[str, Any]]
 

@@ -6,7 +6,7 @@ import pytest
 from analysis.gap_files import write_files
 from analysis.matched_gap import at_horizon, gap_rows, summarise
 from analysis.trials import load_trials
-from orchestrator.run import run
+from orchestrator.driver import run
 from orchestrator.spec import study_from
 
 REFERENCE = {

@@ -17,7 +17,7 @@ from analysis.report import download, write_report
 from analysis.report_words import decimals
 from analysis.trials import load_trials
 from orchestrator import store
-from orchestrator.run import run
+from orchestrator.driver import run
 from orchestrator.spec import study_from
 
 SCRIPT, MATH = "<script>alert(1)</script>", "$x_1$ & _y"

@@ -11,7 +11,7 @@ import pytest
 
 from analysis.report import write_report
 from orchestrator import store
-from orchestrator.run import run
+from orchestrator.driver import run
 from orchestrator.spec import study_from
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
@@ -196,6 +196,7 @@ def test_a_script_that_gets_in_is_not_run(browser, folder, tmp_path):
     attack.write_text(text.replace("<main", "<script>document.title = 'run'</script><main"))
     browser.open(attack)
     assert browser.ask("document.title") == "small: rulesweep report"
+    assert "Content Security Policy" in str(browser.happened("Log.entryAdded"))
 
 
 def test_figures_have_names_and_numbers_for_a_screen_reader(page):

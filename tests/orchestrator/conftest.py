@@ -10,7 +10,7 @@ import pytest
 
 from orchestrator.cli import main
 from orchestrator.columns import named
-from orchestrator.run import run
+from orchestrator.driver import run
 from orchestrator.spec import study_from
 from orchestrator.store import every_result, trials
 

@@ -65,7 +65,7 @@ REPLAY = """
 import sys
 from pathlib import Path
 from orchestrator.grid import expand
-from orchestrator.run import study_id
+from orchestrator.driver import study_id
 from orchestrator.spec import load_study
 from orchestrator.store import Store
 from orchestrator.sweep import Pump

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from orchestrator.driver import run
 from orchestrator.folder import held
-from orchestrator.run import run
 from orchestrator.spec import load_study, study_from
 from orchestrator.store import trials
 from orchestrator.yaml_file import write

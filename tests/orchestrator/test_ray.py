@@ -2,9 +2,9 @@ import pytest
 
 from orchestrator import schedule
 from orchestrator.columns import named
+from orchestrator.driver import importable
 from orchestrator.folder import describe, study_id
 from orchestrator.grid import expand
-from orchestrator.run import importable
 from orchestrator.store import Store, StoreError, trials
 from orchestrator.sweep import Pump
 

@@ -9,8 +9,9 @@ import pytest
 
 import orchestrator
 from analysis.trials import load_trials
-from orchestrator.plan import Plan, plan
-from orchestrator.run import Result, run
+from orchestrator.driver import Result, run
+from orchestrator.forecast import Plan, plan
+from orchestrator.retrain import verify
 from orchestrator.spec import (
     GridBlock,
     Range,
@@ -24,7 +25,6 @@ from orchestrator.spec import (
     study_from,
 )
 from orchestrator.store import StoreError, trials
-from orchestrator.verify import verify
 from orchestrator.yaml_file import write
 
 
@@ -70,7 +70,7 @@ def test_a_finished_study_trains_nothing_again(small, train, table):
 
 AGAIN = """
 import sys
-from orchestrator.run import run
+from orchestrator.driver import run
 from orchestrator.spec import load_study
 
 result = run(load_study(sys.argv[1] + "/study.yaml"), sys.argv[1], inline="--inline" in sys.argv)

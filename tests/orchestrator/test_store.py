@@ -9,9 +9,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from orchestrator.columns import COLUMNS, SCHEMA, from_blob, named, table_of, to_blob
-from orchestrator.run import run
+from orchestrator.driver import run
+from orchestrator.retrain import verify
 from orchestrator.store import PARTS, Store, StoreError, every_result, export, trials
-from orchestrator.verify import verify
 
 GOLDEN = Path(__file__).with_name("data") / "table_v1.parquet"
 

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from orchestrator.campaign import campaigns
 from orchestrator.folder import describe, study_id
 from orchestrator.grid import expand
+from orchestrator.retrain import verify
 from orchestrator.store import Store, trials
 from orchestrator.sweep import Pump, run_inline
-from orchestrator.verify import verify
 from orchestrator.worker import Worker
 
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from orchestrator.campaign import campaigns
 from orchestrator.columns import from_blob, named
+from orchestrator.driver import importable
 from orchestrator.grid import Grid, expand
-from orchestrator.run import importable
 from orchestrator.spec import load_study
 from orchestrator.store import Store, StoreError, current, trials
 from orchestrator.trial import Pack, Trial

@@ -8,9 +8,9 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from orchestrator.driver import default_folder, importable
 from orchestrator.folder import study_id
 from orchestrator.grid import Grid, expand
-from orchestrator.run import default_folder, importable
 from orchestrator.spec import Study
 from orchestrator.store import Store
 from orchestrator.sweep import Pump
