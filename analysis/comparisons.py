@@ -206,7 +206,7 @@ def figure(
     hollow = Line2D([], [], color="black", marker="o", mfc="white", linestyle="")
     unsure = {} if table["claimed"].all() else {"not claimed": hollow}
     handles = {**rule_handles(styles, named["label"]), **unsure}
-    finish(fig, captions.title(df), handles, [note, *_sentences(table, family)])
+    finish(fig, captions.title(df), handles, [note, *_sentences(table, family, df)])
     return Plot(fig, table)
 
 
@@ -235,7 +235,9 @@ def _dots(df: pd.DataFrame, table: pd.DataFrame) -> pd.DataFrame:
     return dots.assign(label=_names(dots)).rename(columns={"d": "value"})
 
 
-def _sentences(table: pd.DataFrame, family: pd.DataFrame) -> list[str]:
+def _sentences(table: pd.DataFrame, family: pd.DataFrame, df: pd.DataFrame) -> list[str]:
+    networks = counts(evaluated(df), CELL)
+    compared = networks["label"].isin([*table["label"], *table["reference"]])
     methods = " or ".join(name for name in table["method"].unique() if name != "none")
     interval = f" with 95 % {methods} interval (bars)" if methods else ""
     passing = int(family["p_holm"].lt(0.05).sum())
@@ -243,4 +245,5 @@ def _sentences(table: pd.DataFrame, family: pd.DataFrame) -> list[str]:
         f"Mean paired difference{interval} over {captions.seeds(table['n'])}; dots: seeds.",
         "Claimed: interval excludes 0, no rate at edge, as many networks lost.",
         f"Sign flips with Holm: {passing} of {len(family)} comparisons below .05.",
+        captions.lost(networks[compared], captions.substituted(table["metric"].iloc[0])),
     ]

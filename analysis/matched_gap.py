@@ -107,8 +107,8 @@ def _over_steps(networks: pd.DataFrame, metric: str) -> pd.DataFrame:
         lost=networks["status"].isin(["diverged", "failed"]).astype(bool),
         step=pd.Series([grid] * len(networks), networks.index, dtype=object),
         value=pd.Series(values, networks.index, dtype=object),
-    ).explode(["step", "value"], ignore_index=True).dropna(subset="step")
-    long = long.astype({"step": "int64", "value": "float64"})
+    ).explode(["step", "value"], ignore_index=True)
+    long = long.dropna(subset="step").astype({"step": "int64", "value": "float64"})
     held = ~long["lost"] | long["step"].le(long["diverged_step"]).fillna(False).astype(bool)
     value = long["value"].where(held & np.isfinite(long["value"]))
     value = value.fillna(long["worst"].where(long["lost"]))

@@ -177,8 +177,9 @@ def sections(drawn: list[Drawing], made: list[Table]) -> list[Section]:
 
 def _lead(kind: str) -> str:
     """What an analysis asks, in the words of its module."""
-    said = getattr(figures, kind, None).__doc__ or ""
-    head = said.strip().partition("\n")[0].partition(":")[0].rstrip(".")
+    module = vars(figures).get(kind)
+    said = (module.__doc__ or "").strip() if module else ""
+    head = said.partition("\n")[0].partition(":")[0].rstrip(".")
     return f"{head}." if head else ""
 
 

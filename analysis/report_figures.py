@@ -51,7 +51,8 @@ def title_of(name: str) -> str:
 
 def read_numbers(csv: Path) -> pd.DataFrame:
     """A figure's numbers, with labels such as `NA` and `1e3` left as they are."""
-    return pd.read_csv(csv, converters=dict.fromkeys(("label", "reference"), str))
+    texts = dict.fromkeys(("label", "reference"), str)
+    return pd.read_csv(csv, dtype=texts, keep_default_na=False, na_values=[""])
 
 
 def inline(svg: str, name: str, title: str, words: str) -> Markup:
@@ -156,8 +157,8 @@ def _split(
         yield [], df
         return
     for key, part in df.groupby(names, sort=False, dropna=False):
-        pairs = zip(names, map(str, key), strict=True)
-        yield [_value_of(name, value) for name, value in pairs if value != "nan"], part
+        pairs: Iterable[tuple[str, Any]] = zip(names, key, strict=True)
+        yield [_value_of(name, str(value)) for name, value in pairs if pd.notna(value)], part
 
 
 def _value_of(name: str, value: str) -> str:

@@ -89,10 +89,12 @@ def _lines_of(
     """The lines of one rule that say anything."""
     first = {str(name): value for name, value in rule.iloc[0].items()}
     place = tuple(named(name, first[name]) for name in swept)
-    for i, (heading, make) in enumerate(lines.items()):
+    under = False
+    for heading, make in lines.items():
         cells = {int(row["depth"]): make(row) for row in rule.to_dict("records")}
         if any(cell.text or cell.flags for cell in cells.values()):
-            yield Line(place, heading.format(**first), i > 0, cells)
+            yield Line(place, heading.format(**first), under, cells)
+            under = True
 
 
 def _wide(line: Line, depths: Sequence[int]) -> list[Cell]:

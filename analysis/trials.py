@@ -101,12 +101,14 @@ def widths(df: pd.DataFrame) -> pd.Series:
     """What a line over depth holds fixed: a width, or `by depth` where each depth has its own.
 
     Depths of a group (data set, activation, residual) that all have one width belong to one
-    line, also when these widths differ; where a depth has several, each width has its line.
+    line, also when these widths differ; where a depth has several, each width has its line, and
+    so have the widths that were chosen to match a parameter count.
     """
-    of_depth = df.groupby([*GROUP, "depth"])["width"].transform("nunique")
-    keys = [df[name] for name in GROUP]
+    matched = df["parameter_target"].notna().rename("matched")
+    keys = [*(df[name] for name in GROUP), matched]
+    of_depth = df.groupby([*keys, df["depth"]])["width"].transform("nunique")
     single = of_depth.groupby(keys).transform("max").eq(1)
-    varied = df.groupby(GROUP)["width"].transform("nunique").gt(1)
+    varied = df.groupby(keys)["width"].transform("nunique").gt(1)
     plain: pd.Series = df["width"].astype("string")
     return plain.mask(single & varied, "by depth").rename("widths")
 

@@ -1,5 +1,3 @@
-from itertools import combinations
-
 import numpy as np
 import pytest
 from scipy import stats as scipy_stats
@@ -239,6 +237,9 @@ def test_each_line_over_depth_has_its_trend(frame, make_rows):
     assert sorted(trend(df, ("fa", "bp"), "test_accuracy")["widths"]) == ["16", "8"]
 
 
-def test_every_two_rules_can_be_compared(study):
-    pairs = list(combinations(["bp", "fa", "dfa", "sdil"], 2))
-    assert len(comparisons(study, {"pairs": pairs})) == 6 * 6
+@pytest.mark.parametrize("fate", ["diverged", "failed"])
+def test_lost_networks_are_drawn_and_counted(frame, make_rows, change, fate):
+    rows = make_rows(labels=["bp", "$x_1$"], depths=[2])
+    rows = change.to(rows, getattr(change, fate), label="$x_1$")
+    told = drawn(frame(rows), None).figure.get_supxlabel().replace("\n", " ")
+    assert f"5 of 10 {fate} ($x_1$ 5)" in told

@@ -3,12 +3,12 @@ import json
 import pandas as pd
 import pytest
 
-from analysis import accuracy_vs_depth, comparisons, depth_utility, learning_curves, lr_sensitivity
+from analysis import accuracy_vs_depth, depth_utility, learning_curves, lr_sensitivity
 from analysis.figures import draw_frame
 from analysis.style import looks, style
 from analysis.trials import load_trials
 
-MODULES = [accuracy_vs_depth, depth_utility, lr_sensitivity, learning_curves, comparisons]
+MODULES = [accuracy_vs_depth, depth_utility, lr_sensitivity, learning_curves]
 
 
 @pytest.fixture(params=MODULES, ids=lambda module: module.__name__.rsplit(".")[-1])

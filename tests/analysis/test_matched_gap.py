@@ -217,6 +217,11 @@ def test_pending_networks_have_no_rows(frame, rows, change):
     assert last["init_seeds"].eq(2).all()
 
 
+def test_networks_whose_steps_are_unknown_have_no_rows(frame, rows):
+    unknown = {"steps": None, "curve_step": None, "curve_train_loss": None}
+    assert gap_rows(frame([row | unknown for row in rows])).empty
+
+
 def test_one_init_seed_has_a_mean_and_a_word_in_place_of_an_error(frame, rows):
     found = gap_rows(frame([row for row in rows if row["init_seed"] == 0]))
     summary = summarise(found)

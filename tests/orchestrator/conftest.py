@@ -8,10 +8,9 @@ from types import SimpleNamespace
 
 import pytest
 
+from orchestrator import run, study_from
 from orchestrator.cli import main
 from orchestrator.columns import named
-from orchestrator.driver import run
-from orchestrator.spec import study_from
 from orchestrator.store import every_result, trials
 
 CLASSES = {

@@ -65,7 +65,7 @@ REPLAY = """
 import sys
 from pathlib import Path
 from orchestrator.grid import expand
-from orchestrator.driver import study_id
+from orchestrator.folder import study_id
 from orchestrator.spec import load_study
 from orchestrator.store import Store
 from orchestrator.sweep import Pump

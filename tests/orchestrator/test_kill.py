@@ -11,9 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.driver import run
+from orchestrator import load_study, run, study_from
 from orchestrator.folder import held
-from orchestrator.spec import load_study, study_from
 from orchestrator.store import trials
 from orchestrator.yaml_file import write
 

@@ -27,7 +27,7 @@ def train_on_ray(cluster, tmp_path):
         paths = importable(None)
         grid = expand(study)
         (tmp_path / folder).mkdir(exist_ok=True)
-        describe(tmp_path / folder, grid, None)
+        describe(tmp_path / folder, grid, None, paths)
         pump = Pump(grid, Store(tmp_path / folder), study_id(grid))
         pump.workers = schedule.slots(study.resources.cpus, study.resources.gpus)
         schedule.run(pump, tmp_path / folder, paths)

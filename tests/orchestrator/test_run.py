@@ -1,7 +1,9 @@
+import importlib
 import json
 import subprocess
 import sys
 from collections import Counter
+from pathlib import Path
 
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -9,21 +11,8 @@ import pytest
 
 import orchestrator
 from analysis.trials import load_trials
-from orchestrator.driver import Result, run
-from orchestrator.forecast import Plan, plan
-from orchestrator.retrain import verify
-from orchestrator.spec import (
-    GridBlock,
-    Range,
-    RuleChoice,
-    SearchSpec,
-    Study,
-    StudyError,
-    Task,
-    Training,
-    load_study,
-    study_from,
-)
+from orchestrator import Plan, Result, Study, load_study, plan, run, study_from, verify
+from orchestrator.spec import GridBlock, Range, RuleChoice, SearchSpec, StudyError, Task, Training
 from orchestrator.store import StoreError, trials
 from orchestrator.yaml_file import write
 
@@ -70,8 +59,7 @@ def test_a_finished_study_trains_nothing_again(small, train, table):
 
 AGAIN = """
 import sys
-from orchestrator.driver import run
-from orchestrator.spec import load_study
+from orchestrator import load_study, run
 
 result = run(load_study(sys.argv[1] + "/study.yaml"), sys.argv[1], inline="--inline" in sys.argv)
 print(result.trained, result.known, {"torch", "ray", "optuna"} & set(sys.modules))
@@ -285,7 +273,7 @@ def test_one_row_is_verified_by_its_id(finished):
     trial = trials(finished)["trial"][5].as_py()
     (verdict,) = verify(finished, trial=trial)
     assert (verdict.trial, verdict.verdict) == (trial, "exact")
-    with pytest.raises(StoreError, match="has no trial nothing"):
+    with pytest.raises(StoreError, match="has no finished trial nothing"):
         verify(finished, trial="nothing")
 
 
@@ -362,6 +350,8 @@ def test_a_study_that_cannot_run_is_refused_before_anything_is_written(
 
 
 def test_what_a_package_offers_stands_at_its_top():
+    for module in Path(orchestrator.__file__).parent.glob("*.py"):
+        importlib.import_module(f"orchestrator.{module.stem}")
     for name in orchestrator.__all__:
         assert getattr(orchestrator, name).__name__ == name
     with pytest.raises(AttributeError, match="no attribute 'sweep_all'"):

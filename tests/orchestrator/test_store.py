@@ -8,9 +8,8 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 import pytest
 
+from orchestrator import run, verify
 from orchestrator.columns import COLUMNS, SCHEMA, from_blob, named, table_of, to_blob
-from orchestrator.driver import run
-from orchestrator.retrain import verify
 from orchestrator.store import PARTS, Store, StoreError, every_result, export, trials
 
 GOLDEN = Path(__file__).with_name("data") / "table_v1.parquet"

@@ -8,10 +8,10 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from orchestrator import verify
 from orchestrator.campaign import campaigns
 from orchestrator.folder import describe, study_id
 from orchestrator.grid import expand
-from orchestrator.retrain import verify
 from orchestrator.store import Store, trials
 from orchestrator.sweep import Pump, run_inline
 from orchestrator.worker import Worker
@@ -21,7 +21,7 @@ def pumping(study, folder, workers=1):
     """A pump on the table of a folder, as `run` makes it."""
     folder.mkdir(exist_ok=True)
     grid = expand(study)
-    describe(folder, grid, None)
+    describe(folder, grid, None, [])
     return Pump(grid, Store(folder), study_id(grid), workers)
 
 
