@@ -51,8 +51,7 @@ def plan(
 ) -> Plan:
     """Count the study's networks against the table of its run folder; nothing is written.
 
-    With `measure` a few steps of the smallest and the largest cell of every rule are timed in
-    this process.
+    With `measure` a few steps of the largest cell of every rule are timed in this process.
 
     Raises:
         StudyError, RuleError, DataError: the study cannot run.
@@ -73,25 +72,14 @@ def plan(
 
 def _seconds(grid: Grid, pump: Pump, workers: int) -> float:
     """The time of the missing networks, each at its rule's measured time an operation."""
-    by_label = {
-        label: [e.cell for e in grid.evaluations if e.cell.rule.label == label]
-        for label in pump.work
-    }
     total = 0.0
-    for label, cells in by_label.items():
-        left = pump.work[label] - pump.worked[label]
+    for label, work in pump.work.items():
+        left = work - pump.worked[label]
         if left > 0:
-            ends = {
-                min(cells, key=_cost).content: min(cells, key=_cost),
-                max(cells, key=_cost).content: max(cells, key=_cost),
-            }
-            took = [(seconds_a_network(cell, grid), cell.cost) for cell in ends.values()]
-            total += left * sum(s for s, _ in took) / sum(cost for _, cost in took)
+            cells = [e.cell for e in grid.evaluations if e.cell.rule.label == label]
+            largest = max(cells, key=lambda cell: cell.cost)
+            total += left * seconds_a_network(largest, grid) / largest.cost
     return total / workers
-
-
-def _cost(cell: Cell) -> float:
-    return cell.cost
 
 
 def seconds_a_network(cell: Cell, grid: Grid) -> float:
