@@ -5,9 +5,19 @@ from functools import partial
 import pandas as pd
 
 from analysis.outcomes import counts
-from analysis.report_tables import Cell, Row, Table, headings, in_order, named, over_depth, swept_in
+from analysis.report_tables import (
+    Cell,
+    Row,
+    Table,
+    headings,
+    in_order,
+    named,
+    over_depth,
+    swept_in,
+    with_widths,
+)
 from analysis.report_words import counted
-from analysis.trials import CELL, GROUP, widths
+from analysis.trials import CELL, GROUP
 
 
 def divergences(df: pd.DataFrame) -> Table:
@@ -16,7 +26,7 @@ def divergences(df: pd.DataFrame) -> Table:
     for phase in ("tune", "evaluate"):
         found = counts(df[df["phase"].eq(phase)], CELL)[[*CELL, "networks", "diverged"]]
         frame = frame.merge(found, on=CELL, how="left", suffixes=("", f"_{phase}"))
-    frame = in_order(frame.assign(widths=widths(frame)).fillna(0), df)
+    frame = in_order(with_widths(frame.fillna(0), df), df)
     columns, rows = over_depth(frame, {
         "{label}, tuning": partial(_share, "tune"),
         "{label}, evaluation": partial(_share, "evaluate"),

@@ -29,9 +29,10 @@ from analysis.report_tables import (
     interval,
     over_depth,
     swept_in,
+    with_widths,
 )
 from analysis.report_words import probability
-from analysis.trials import CELL, widths
+from analysis.trials import CELL
 
 _LOST = ("diverged", "failed", "pending")
 _CLAIMS = (
@@ -131,8 +132,7 @@ def _rates(df: pd.DataFrame) -> Table | None:
     if frame.empty:
         return None
     ends = zip(frame["lr_low"], frame["lr_high"], strict=True)
-    frame = frame.assign(
-        widths=widths(frame),
+    frame = with_widths(frame, df).assign(
         searched=[f"{low:.3g} to {high:.3g}" for low, high in ends],
         at_edge=frame["at_edge"].astype(bool),
     )

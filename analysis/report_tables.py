@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 
 from analysis.report_words import decimals
-from analysis.trials import GROUP
+from analysis.trials import CELL, GROUP, widths
 
 Row = Mapping[Any, Any]
 
@@ -136,6 +136,12 @@ def grouped(
         group = [Cell(t, scope=scope, span=span) for t in [*texts, f"{label} − {reference}"]]
         for i, row in enumerate(part.to_dict("records")):
             yield [*([] if i else group), *make(row)]
+
+
+def with_widths(frame: pd.DataFrame, df: pd.DataFrame) -> pd.DataFrame:
+    """The frame, a row a cell of the trial table `df`, with the lines over depth of its cells."""
+    lines = df.assign(widths=widths(df)).groupby(CELL)["widths"].first().reset_index()
+    return frame.merge(lines, on=CELL, how="left")
 
 
 def in_order(frame: pd.DataFrame, df: pd.DataFrame) -> pd.DataFrame:
