@@ -6,13 +6,17 @@ import shlex
 import sys
 from importlib.metadata import packages_distributions
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.console import Console
 
 from orchestrator import cli_catalog, cli_results
 from orchestrator.cli_options import DataDir, Out, Set, StudyFile, Workers, console, printer, show
 from orchestrator.yaml_file import StudyError
+
+if TYPE_CHECKING:
+    from orchestrator.driver import Result
 
 app = typer.Typer(
     name="rulesweep",
@@ -57,6 +61,12 @@ def run_command(
         source=study,
         reporter=reporter(screen),
     )
+    _tell(result, screen)
+    raise typer.Exit(result.exit_code)
+
+
+def _tell(result: Result, screen: Console) -> None:
+    """How the run ended, and its figures or how to go on."""
     say = printer(screen)
     say(
         f"{result.folder}: {result.wanted} networks, {result.known} were in the table, "
@@ -69,14 +79,20 @@ def run_command(
         )
     if result.interrupted:
         say(f"interrupted; go on with: {_again()}")
-    elif result.trained or not (result.folder / "figures").is_dir():
+    elif result.trained or _stale(result.folder):
         cli_results.show_figures(result.folder, screen)
     else:
         say(
             f"nothing to train; figures: {result.folder / 'figures'}, "
             f"redraw with: rulesweep figures {result.folder}"
         )
-    raise typer.Exit(result.exit_code)
+
+
+def _stale(folder: Path) -> bool:
+    """Whether the figures are missing, or older than what the folder's study asks for."""
+    figures = folder / "figures"
+    study = folder / "resolved.json"
+    return not figures.is_dir() or figures.stat().st_mtime < study.stat().st_mtime
 
 
 def _again() -> str:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from itertools import product
 from math import ceil
 from pathlib import Path
 from typing import Any
 
+from orchestrator.columns import named
 from orchestrator.spec import GridBlock, Matched, Range, RuleChoice, Study
 from orchestrator.spec import Network as NetworkSpec
 from orchestrator.trial import Cell, Rule, TaskSetting, rounded
@@ -47,6 +49,7 @@ def expand(study: Study, data_dir: Path | None = None) -> Grid:
         StudyError: cells that are equal, a loss that does not fit the data, a width that cannot be.
         RuleError, DataError: a rule or a data set that cannot be used.
     """
+    _refuse_unknown_metric(study.compare.metric)
     rules = [resolved(choice, study) for choice in study.rules]
     names = dict.fromkeys(name for block in study.blocks for name in block.dataset)
     data = {name: load(name, study.task.options, data_dir) for name in names}
@@ -61,6 +64,14 @@ def expand(study: Study, data_dir: Path | None = None) -> Grid:
     )
     _refuse_equal(evaluations)
     return Grid(study, evaluations, data)
+
+
+def _refuse_unknown_metric(metric: str) -> None:
+    known = named("result")
+    if metric not in known:
+        near = get_close_matches(metric, known, n=1)
+        hint = f'did you mean "{near[0]}"?' if near else "take one such as test_loss"
+        raise StudyError([f'compare.metric: no result column "{metric}"; {hint}'])
 
 
 def resolved(choice: RuleChoice, study: Study) -> Rule:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import shutil
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -152,7 +153,7 @@ def run(pump: Pump, folder: Path, paths: Sequence[str]) -> None:
     trainable = tune.with_parameters(
         PackTrial, data=pump.grid.data, threads=resources.cpus, paths=list(paths)
     )
-    tune.Tuner(
+    tuner = tune.Tuner(
         tune.with_resources(trainable, {"cpu": resources.cpus, "gpu": resources.gpus}),
         tune_config=tune.TuneConfig(
             search_alg=searcher,
@@ -168,6 +169,10 @@ def run(pump: Pump, folder: Path, paths: Sequence[str]) -> None:
             failure_config=tune.FailureConfig(max_failures=0),  # the pump retries, halving the pack
             checkpoint_config=tune.CheckpointConfig(checkpoint_at_end=False),
         ),
-    ).fit()
+    )
+    try:
+        tuner.fit()
+    finally:
+        shutil.rmtree(folder / "ray", ignore_errors=True)  # Tune's own notes, which nobody reads
     if searcher.error is not None:
         raise searcher.error

@@ -65,20 +65,7 @@ def planned(plan: Plan) -> Iterator[RenderableType]:
     )
     if plan.grid.study.training.match_compute:
         yield _compute(plan)
-    yield table(
-        "networks",
-        ["rule", "phase", "wanted", "in the table", "to train"],
-        [
-            [
-                label,
-                phase,
-                total,
-                plan.known.get((label, phase), 0),
-                total - plan.known.get((label, phase), 0),
-            ]
-            for (label, phase), total in plan.totals.items()
-        ],
-    )
+    yield _networks(plan)
     for warning in plan.warnings:
         yield Text(f"note: {warning}", style="yellow")
     if plan.modules:
@@ -91,6 +78,14 @@ def planned(plan: Plan) -> Iterator[RenderableType]:
         )
     else:
         yield Text(f"{plan.missing} networks to train")
+
+
+def _networks(plan: Plan) -> Table:
+    rows = []
+    for kind, total in plan.totals.items():
+        known = plan.known.get(kind, 0)
+        rows.append([*kind, total, known, total - known])
+    return table("networks", ["rule", "phase", "wanted", "in the table", "to train"], rows)
 
 
 def _compute(plan: Plan) -> Table:

@@ -1,4 +1,4 @@
-"""The trial table on disk: atomic Parquet parts, one writer, any reader. The only door to Parquet.
+"""The trial table: what a study wants and what training gave; one writer, any reader.
 
 A part holds rows of two sorts. A *plan* row (status pending) says that a study wants a network,
 and why; it is written before the network trains. A *result* row says what training it gave. Rows
@@ -8,29 +8,36 @@ of one network share its trial id; of several results the newest counts.
 from __future__ import annotations
 
 import json
-import os
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.csv as pacsv
-import pyarrow.parquet as pq
 
-from orchestrator.columns import COLUMNS, SCHEMA, TABLE_VERSION, Column, named, table_of
+from orchestrator.columns import COLUMNS, SCHEMA, Column, named, table_of
+from orchestrator.part_files import (
+    StoreError,
+    durable,
+    last_number,
+    read_parts,
+    write_part,
+    write_table,
+)
 
-__all__ = ["COLUMNS", "SCHEMA", "Column", "Store", "StoreError", "named", "trials"]
+__all__ = [
+    "COLUMNS",
+    "SCHEMA",
+    "Column",
+    "Store",
+    "StoreError",
+    "durable",
+    "named",
+    "trials",
+]
 
 PARTS = 64
 """Parts in a folder above which a starting run merges them into one."""
-
-PARQUET: dict[str, Any] = {
-    "compression": "zstd",
-    "use_dictionary": False,  # smaller and faster for parts of a few rows
-    "write_statistics": False,
-}
 
 SLOT = (
     "phase",
@@ -50,58 +57,6 @@ SLOT = (
 
 ANSWER = ("status", "validation_loss", "validation_accuracy", "initial_loss", "chance_accuracy")
 """What a campaign needs to know of a finished network."""
-
-
-class StoreError(RuntimeError):
-    """A run folder that cannot be read or written; the message is one line for the user."""
-
-
-def durable(path: Path, write: Any) -> None:
-    """Write a file aside, flush it to the disk, and rename it: it is whole or not there."""
-    aside = path.with_name(f".{path.name}.tmp")
-    with aside.open("wb") as file:
-        write(file)
-        file.flush()
-        os.fsync(file.fileno())
-    aside.replace(path)
-    folder = os.open(path.parent, os.O_RDONLY)
-    os.fsync(folder)
-    os.close(folder)
-
-
-def read_parts(folder: Path) -> list[tuple[Path, pa.Table]]:
-    """Every readable part of a table, oldest first; an unreadable one is named and skipped."""
-    parts = []
-    for path in sorted((folder / "trials").glob("part-*.parquet")):
-        try:
-            parts.append((path, _checked(pq.read_table(path))))
-        except (pa.ArrowException, OSError, ValueError) as error:
-            reason = str(error).partition("\n")[0]
-            sys.stderr.write(f"rulesweep: {path} is left out, it cannot be read: {reason}\n")
-    return parts
-
-
-def _checked(table: pa.Table) -> pa.Table:
-    version = (table.schema.metadata or {}).get(b"rulesweep.table", b"none").decode()
-    if version != str(TABLE_VERSION):
-        raise ValueError(f"table version {version}, this rulesweep reads {TABLE_VERSION}")
-    if not {"trial", "status"} <= set(table.column_names):
-        raise ValueError("it has no columns `trial` and `status`")
-    columns = {field.name: _column(table, field) for field in SCHEMA}
-    return pa.table(columns, schema=SCHEMA)
-
-
-def _column(table: pa.Table, field: pa.Field) -> pa.ChunkedArray | pa.Array:
-    """A column of a part; one that this part's rulesweep did not have yet is null."""
-    if field.name in table.column_names:
-        return table[field.name].cast(field.type)
-    return pa.nulls(table.num_rows, field.type)
-
-
-def _last_number(folder: Path) -> int:
-    """The highest number of a part, readable or not: no part is ever written over."""
-    names = (path.stem.removeprefix("part-") for path in (folder / "trials").glob("part-*.parquet"))
-    return max((int(name) for name in names if name.isdigit()), default=0)
 
 
 def _merged(parts: Sequence[tuple[Path, pa.Table]]) -> pa.Table:
@@ -192,7 +147,7 @@ class Store:
         self.folder = folder
         parts = read_parts(folder)
         table = _merged(parts)
-        self._next = 1 + _last_number(folder)
+        self._next = 1 + last_number(folder)
         self.answers = self._answers(table)
         self.asked = _asked(table)
         self._planned = _plan_keys(table.filter(pc.equal(table["status"], "pending")))
@@ -201,15 +156,7 @@ class Store:
 
     def append(self, table: pa.Table) -> None:
         """Put rows on the disk; when this returns they are there to stay."""
-        path = self.folder / "trials" / f"part-{self._next:08d}.parquet"
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            durable(path, lambda file: pq.write_table(table, file, **PARQUET))
-        except OSError as error:
-            raise StoreError(
-                f"the table cannot be written to {path.parent}: {error.strerror}; "
-                "mend that and run again: nothing is lost"
-            ) from error
+        write_part(self.folder, self._next, table)
         self._next += 1
 
     def plan(self, rows: Sequence[Mapping[str, Any]]) -> None:
@@ -265,23 +212,10 @@ def _asked(table: pa.Table) -> dict[str, dict[int, list[dict[str, float]]]]:
 
 
 def export(run: str | Path, path: Path, format: str, *, everything: bool = False) -> int:
-    """Write a run's table to one CSV or Parquet file; lists and JSON columns stay as they are.
+    """Write a run's table to one `csv` or `parquet` file; returns the number of rows.
 
-    With `everything` also results that the current study does not want. Returns the rows.
+    With `everything` also results that the current study does not want.
     """
     table = every_result(run) if everything else trials(run)
-    if format == "csv":
-        names, columns = table.column_names, table.columns
-        flat = [_as_text(c) if pa.types.is_list(c.type) else c for c in columns]
-        table = pa.table(flat, names=names)
-    write = pq.write_table if format == "parquet" else pacsv.write_csv
-    try:
-        durable(path, lambda file: write(table, file))
-    except OSError as error:
-        raise StoreError(f"{path} cannot be written: {error.strerror}") from error
+    write_table(table, path, format)
     return int(table.num_rows)
-
-
-def _as_text(column: pa.ChunkedArray) -> pa.Array:
-    texts = [None if value is None else json.dumps(value) for value in column.to_pylist()]
-    return pa.array(texts, pa.string())
