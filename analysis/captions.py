@@ -5,6 +5,7 @@ from collections.abc import Iterable
 import pandas as pd
 
 from analysis.outcomes import ACCURACIES
+from analysis.same_compute import is_same_compute
 from analysis.trials import widths
 
 
@@ -15,6 +16,7 @@ def title(df: pd.DataFrame) -> str:
     lines = widths(df).unique()
     if len(lines) == 1:
         words.append("widths matched" if lines[0] == "by depth" else f"width {lines[0]}")
+    words.append("same compute" if is_same_compute(df) else "")
     return ", ".join(word for word in words if word)
 
 

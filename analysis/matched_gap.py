@@ -11,6 +11,7 @@ from scipy.stats import t
 
 from analysis import stats
 from analysis.outcomes import LOSSES, evaluated, floor
+from analysis.same_compute import on_clock_of
 from analysis.trials import GROUP
 
 MATCHED = "matched"
@@ -62,7 +63,7 @@ def gap_rows(
     `contract` says what all depths share: `matched` (the parameter count; with several targets
     `matched 5376`) or `width 64`. A network that is on two such lines has a row in each.
     """
-    networks = evaluated(df[df["label"].isin(pair)])
+    networks = on_clock_of(evaluated(df[df["label"].isin(pair)]), pair[1])
     parts = [_over_steps(part, metric) for _, part in networks.groupby("dataset")]
     if not parts:
         return pd.DataFrame(columns=_ROWS)

@@ -45,7 +45,9 @@ def title_of(name: str) -> str:
     """`Depth utility: mnist-1d, width 64` for `depth_utility-mnist-1d-width-64`."""
     kind, _, swept = name.partition("-")
     words = kind.replace("_", " ").replace("lr ", "learning-rate ").replace(" vs ", " over ")
-    swept = re.sub("(^|-)width-", ", width ", swept).removeprefix(", ")
+    swept = (
+        re.sub("(^|-)width-", ", width ", swept).removeprefix(", ").replace("by-depth", "by depth")
+    )
     return f"{words[:1].upper()}{words[1:]}{': ' if swept else ''}{swept}"
 
 
@@ -120,14 +122,18 @@ def in_words(numbers: pd.DataFrame) -> str:
         return f"The chosen rates. {_told(told[told['chosen'].astype(bool)])}"
     if "step" in told:
         return f"At the last recorded step. {_told(_last_steps(told))}"
-    if "layer" in told:
-        layer = pd.to_numeric(told["layer"], errors="coerce")
-        summed, single = told[layer.isna()], told.assign(layer=layer)[layer.notna()]
-        means = (
-            f"The mean over the early third of the layers. {_told(summed.drop(columns='layer'))}"
-        )
-        return f"{means} Layer by layer, from the input side. {_told(single)}"
-    return _told(told)
+    return _of_layers(told) if "layer" in told else _told(told)
+
+
+def _of_layers(told: pd.DataFrame) -> str:
+    """What sums up the layers of a network, where it is there, and then every layer."""
+    layer = pd.to_numeric(told["layer"], errors="coerce")
+    summed, single = told[layer.isna()], told.assign(layer=layer)[layer.notna()]
+    by_layer = f"Layer by layer, from the input side. {_told(single)}"
+    if summed.empty:
+        return by_layer
+    quantity = summed["quantity"].iloc[0] if "quantity" in summed else "early third of the layers"
+    return f"The {quantity}. {_told(summed.drop(columns='layer'))} {by_layer}"
 
 
 def _last_steps(told: pd.DataFrame) -> pd.DataFrame:
@@ -140,7 +146,7 @@ def _told(rows: pd.DataFrame) -> str:
     sentences = []
     for part, of_part in _split(rows, _PANEL):
         sentences += [f"For {', '.join(part)}:"] if part else []
-        for names, line in _split(of_part, ("label", "reference"), always=1):
+        for names, line in _split(of_part, ("label", "reference"), always=2):
             sentences.append(f"{' against '.join(names)}: {_line(line)}.")
     return " ".join(sentences)
 
@@ -172,21 +178,28 @@ def _value_of(name: str, value: str) -> str:
 def _line(rows: pd.DataFrame) -> str:
     """The numbers of one rule over depth, or over the layers of each depth."""
     if "depth" not in rows:
-        return ", ".join(map(_number, rows.to_dict("records")))
+        return ", ".join(_numbers(rows))
     if "layer" not in rows:
-        places = enumerate(rows.sort_values("depth").to_dict("records"))
-        return ", ".join(
-            f"{_number(row)} at {'' if i else 'depth '}{row['depth']:g}" for i, row in places
-        )
+        over = rows.sort_values("depth")
+        places = [f"{depth:g}" for depth in over["depth"]]
+        named = [f"depth {places[0]}", *places[1:]]
+        pairs = zip(_numbers(over), named, strict=True)
+        return ", ".join(f"{number} at {place}" for number, place in pairs)
     return "; ".join(
-        f"at depth {depth:g} {', '.join(map(_number, part.to_dict('records')))}"
+        f"at depth {depth:g} {', '.join(_numbers(part))}"
         for depth, part in rows.sort_values(["depth", "layer"]).groupby("depth")
     )
 
 
-def _number(row: Mapping[Any, Any]) -> str:
-    """The number of a mark with what else it shows: a chosen rate, and one at its range's edge."""
+def _numbers(rows: pd.DataFrame) -> list[str]:
+    """The numbers of marks, each with what else its mark shows."""
+    pairs = zip(decimals(*rows["value"]), rows.to_dict("records"), strict=True)
+    return [f"{number}{_notes(row)}" for number, row in pairs]
+
+
+def _notes(row: Mapping[Any, Any]) -> str:
+    """A chosen rate, and whether it lies at the edge of its range."""
     notes = [f"rate {row['lr']:.3g}"] if "chosen" in row else []
     if row.get("at_edge") is True:
         notes.append("at the edge of its range" if notes else "rate at the edge of its range")
-    return decimals(row["value"])[0] + (f" ({', '.join(notes)})" if notes else "")
+    return f" ({', '.join(notes)})" if notes else ""

@@ -104,8 +104,14 @@ def test_layers_are_told_one_by_one_and_parts_by_name():
         "mean": [0.1, 0.1, 0.9, 0.2, 0.2, 0.8],
     })  # fmt: skip
     told = in_words(numbers)
+    assert told.startswith("The early third of the layers. For width 8: fa: .100 at depth 2.")
     assert "For width 16: fa: .200 at depth 2." in told
     assert "For width 8: fa: at depth 2 .100, .900." in told
+
+
+def test_a_difference_is_told_with_its_reference():
+    numbers = pd.DataFrame({"label": ["fa"], "reference": "bp", "depth": 2, "mean": -0.5})
+    assert in_words(numbers) == "fa against bp: −.500 at depth 2."
 
 
 def test_a_figure_without_means_says_where_its_numbers_are():
