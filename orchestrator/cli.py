@@ -41,6 +41,10 @@ def run_command(
     sets: Set = None,
     workers: Workers = None,
     data_dir: DataDir = None,
+    keep_changed: Annotated[
+        bool,
+        typer.Option("--keep-changed", help="Accept rows of your own rules trained by older code."),
+    ] = False,
 ) -> None:
     """Train what the study wants and the table lacks; then draw the figures.
 
@@ -60,6 +64,7 @@ def run_command(
         data_dir=data_dir,
         source=study,
         reporter=reporter(screen),
+        keep_changed=keep_changed,
     )
     _tell(result, screen)
     raise typer.Exit(result.exit_code)

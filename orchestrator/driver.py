@@ -15,7 +15,7 @@ from typing import Any, Protocol
 from orchestrator.folder import describe, held, log_to, revision, study_id
 from orchestrator.grid import expand
 from orchestrator.spec import Study
-from orchestrator.store import Store
+from orchestrator.store import Store, StoreError
 from orchestrator.sweep import Finished, Pump, run_inline
 
 
@@ -76,6 +76,7 @@ def run(  # noqa: PLR0913 - all but the study have defaults, and go by name
     data_dir: Path | None = None,
     source: Path | None = None,
     reporter: Reporter | None = None,
+    keep_changed: bool = False,
 ) -> Result:
     """Train every network of the study that its run folder's table lacks.
 
@@ -88,6 +89,7 @@ def run(  # noqa: PLR0913 - all but the study have defaults, and go by name
         data_dir: where data sets lie.
         source: the study's file: rules and data sets are looked for beside it too.
         reporter: who is told how it goes.
+        keep_changed: accept rows of a user's rule whose file has changed since they were trained.
 
     Raises:
         StudyError, RuleError, DataError: the study cannot run; nothing was written.
@@ -99,10 +101,12 @@ def run(  # noqa: PLR0913 - all but the study have defaults, and go by name
     folder = Path(out) if out is not None else default_folder(study)
     with held(folder), interruptible():
         log = log_to(folder)
-        describe(folder, grid, source, paths)
         pump = Pump(
             grid, Store(folder, compact=True), study_id(grid), workers or 1, revision(Path.cwd())
         )
+        if not keep_changed:
+            _refuse_changed(pump, folder)
+        describe(folder, grid, source, paths)
         pump.write_plans()
         have, missing = sum(pump.counts.values()), pump.missing
         log.info("%s: %d networks in the table, %d to train", study.name, have, missing)
@@ -113,6 +117,14 @@ def run(  # noqa: PLR0913 - all but the study have defaults, and go by name
         interrupted = _Telling(pump, reporter or Silent(), log).through(train)
         log.info("interrupted" if interrupted else "finished")
     return _result(folder, pump, interrupted=interrupted)
+
+
+def _refuse_changed(pump: Pump, folder: Path) -> None:
+    for rule, rows in pump.changed.items():
+        raise StoreError(
+            f"rule {rule}: {rows} rows in {folder} were trained by another version of its file; "
+            "raise its `revision` to train them anew, or accept them with --keep-changed"
+        )
 
 
 def _train_here(pump: Pump) -> None:

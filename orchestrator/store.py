@@ -55,8 +55,15 @@ SLOT = (
 )
 """What a plan row is for; one planned before its rate was known gives way to one with a rate."""
 
-ANSWER = ("status", "validation_loss", "validation_accuracy", "initial_loss", "chance_accuracy")
-"""What a campaign needs to know of a finished network."""
+ANSWER = (
+    "status",
+    "validation_loss",
+    "validation_accuracy",
+    "initial_loss",
+    "chance_accuracy",
+    "source",
+)
+"""What a run needs to know of a finished network: what chooses, and whose code trained it."""
 
 
 def _merged(parts: Sequence[tuple[Path, pa.Table]]) -> pa.Table:

@@ -64,6 +64,7 @@ class Pump:
         self.counts: Counter[tuple[str, str, str]] = Counter()  # by (label, phase, status)
         self.work: Counter[str] = Counter()  # operations by label, of all its networks
         self.worked: Counter[str] = Counter()  # and of those in the table
+        self.changed: Counter[str] = Counter()  # rows of a user's rule that another file trained
         self.trained = 0  # networks whose rows came back since the pump was made
         self.stopped: list[str] = []  # campaigns all of whose points failed
         self._order = count()
@@ -139,7 +140,7 @@ class Pump:
             known = self.store.answers
             for wanted in live.wanted:
                 if wanted.trial.id in known:
-                    self._count(wanted, known[wanted.trial.id]["status"])
+                    self._serve(wanted, known[wanted.trial.id])
             live.missing = {w.trial.id for w in live.wanted if w.trial.id not in known}
             if live.missing:
                 self._enqueue(live)
@@ -199,6 +200,13 @@ class Pump:
         for live in waiters.values():
             if not live.missing:
                 self._advance(live, [self.store.answers[w.trial.id] for w in live.wanted])
+
+    def _serve(self, wanted: Wanted, answer: Answer) -> None:
+        """Count a network that the table answers; note where a user has since edited its rule."""
+        self._count(wanted, answer["status"])
+        rule = wanted.trial.cell.rule
+        if ":" in rule.name and answer["source"] not in (None, rule.source):
+            self.changed[rule.name] += 1
 
     def _count(self, wanted: Wanted, status: str) -> None:
         cell = wanted.trial.cell

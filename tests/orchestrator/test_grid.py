@@ -20,7 +20,7 @@ def several(values, most=3):
     return st.lists(values, min_size=1, max_size=most, unique=True)
 
 
-@settings(max_examples=25)
+@settings(max_examples=15)
 @given(
     rules=several(st.sampled_from(["bp", "fa", "dfa", "sdil"])),
     activations=several(st.sampled_from(["tanh", "relu"])),
@@ -111,7 +111,7 @@ def test_widths_match_the_parameter_count_of_the_reference(small):
     assert {e.target for e in grid.evaluations} == {5376}
 
 
-@settings(max_examples=15)
+@settings(max_examples=8)
 @given(depth=st.integers(1, 8), reference=st.integers(1, 4), width=st.integers(40, 90))
 def test_no_other_width_matches_better(small, depth, reference, width):
     (evaluation,) = expand(matching(small, depth, reference, width)).evaluations
