@@ -161,9 +161,6 @@ def main() -> None:
         for line in str(error).splitlines():
             sys.stderr.write(f"error: {line}\n")
         raise SystemExit(2) from None
-    except KeyboardInterrupt:
-        sys.stderr.write("interrupted\n")
-        raise SystemExit(130) from None
 
 
 ERRORS = ("StudyError", "RuleError", "DataError", "StoreError", "ScheduleError")

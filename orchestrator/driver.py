@@ -143,7 +143,8 @@ def _train_on_ray(
     try:
         room = schedule.slots(resources.cpus, resources.gpus)
         pump.workers = min(room, workers or room)
-        schedule.run(pump, folder, paths)
+        with interruptible():  # Ray has put a handler of its own over ours
+            schedule.run(pump, folder, paths)
     finally:
         schedule.stop()
 

@@ -61,7 +61,7 @@ def read_parts(folder: Path) -> list[tuple[Path, pa.Table]]:
     parts = []
     for path in sorted((folder / "trials").glob("part-*.parquet")):
         try:
-            parts.append((path, _checked(pq.read_table(path))))
+            parts.append((path, _checked(pq.ParquetFile(path).read(use_threads=False))))
         except (pa.ArrowException, OSError, ValueError) as error:
             reason = str(error).partition("\n")[0]
             sys.stderr.write(f"rulesweep: {path} is left out, it cannot be read: {reason}\n")
@@ -72,6 +72,8 @@ def _checked(table: pa.Table) -> pa.Table:
     version = (table.schema.metadata or {}).get(b"rulesweep.table", b"none").decode()
     if version != str(TABLE_VERSION):
         raise ValueError(f"table version {version}, this rulesweep reads {TABLE_VERSION}")
+    if table.schema.equals(SCHEMA):
+        return table
     if not {"trial", "status"} <= set(table.column_names):
         raise ValueError("it has no columns `trial` and `status`")
     columns = {field.name: _column(table, field) for field in SCHEMA}

@@ -106,10 +106,9 @@ def test_cells_share_a_rate_along_the_axes_that_have_none_of_their_own(small, pe
 
 def test_a_shared_rate_is_chosen_by_the_mean_over_the_cells(small):
     campaign = finding(small, search=searched(per="rule", rounds=1))[0]
-    losses = {(1, 0.01): 0.0, (1, 0.1): 2.0, (1, 1.0): 9.0, (2, 0.01): 9.0, (2, 0.1): 2.0}
-    losses[2, 1.0] = 0.0
-    _, last = followed(campaign, lambda t: losses[t.cell.network.depth, t.lr])
-    assert {w.trial.lr for w in last} == {0.1}
+    losses = {0.01: (1.0, 7.0), 0.1: (5.0, 5.0), 1.0: (0.0, 9.0)}  # at depths 1 and 2
+    _, last = followed(campaign, lambda t: losses[t.lr][t.cell.network.depth - 1])
+    assert {w.trial.lr for w in last} == {0.01}
     assert Counter(w.trial.cell.network.depth for w in last) == {1: 2, 2: 2}
 
 

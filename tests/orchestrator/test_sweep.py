@@ -101,6 +101,12 @@ def test_packs_are_split_where_workers_would_idle(small, tmp_path, workers, size
     assert pump.take() is None
 
 
+def test_a_pack_holds_at_most_as_many_networks_as_the_study_says(small, tmp_path):
+    pump = pumping(small(**ONE_CELL, resources={"replicas": 3}), tmp_path / "run")
+    assert [len(pump.take().trials) for _ in range(3)] == [3, 3, 2]
+    assert pump.take() is None
+
+
 def test_more_workers_than_networks_are_given_one_each(small, tmp_path):
     pump = pumping(small(**ONE_CELL), tmp_path / "run", workers=20)
     assert [len(pump.take().trials) for _ in range(8)] == [1] * 8
