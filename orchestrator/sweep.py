@@ -165,11 +165,15 @@ class Pump:
         heapq.heappush(self._queue, (-pack.cost, next(self._order), pack))
 
     def _split(self) -> None:
-        """Halve the costliest packs while workers would be left without one."""
+        """Halve the costliest packs of several networks while workers would be left without one."""
         idle = max(1, self.workers - self._out)
-        while len(self._queue) < idle and len(self._queue[0][2].trials) > 1:
-            _, _, pack = heapq.heappop(self._queue)
-            for half in pack.halves():
+        while len(self._queue) < idle:
+            several = [entry for entry in self._queue if len(entry[2].trials) > 1]
+            if not several:
+                return
+            self._queue.remove(min(several))
+            heapq.heapify(self._queue)
+            for half in min(several)[2].halves():
                 self._push(half)
 
     def _lost(self, pack: Pack) -> pa.Table:

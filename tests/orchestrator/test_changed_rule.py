@@ -49,7 +49,7 @@ def test_an_edited_rule_needs_a_new_revision_or_the_users_word(write, tmp_path: 
     write(version=1, revision=1)
     assert run(study_from(STUDY), out, inline=True).trained == 2
     write(version=2, revision=1)
-    with pytest.raises(StoreError, match="2 rows .* another version of its file"):
+    with pytest.raises(StoreError, match=r"2 rows .* another version of its file"):
         run(study_from(STUDY), out, inline=True)
     assert run(study_from(STUDY), out, inline=True, keep_changed=True).trained == 0
     write(version=3, revision=2)

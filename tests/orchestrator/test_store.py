@@ -201,7 +201,9 @@ def test_an_exported_csv_file_holds_every_value_exactly(finished, tmp_path):
     assert export(finished, path, "csv") == 32
     lists = [field.name for field in SCHEMA if pa.types.is_list(field.type)]
     types = {f.name: pa.string() if f.name in lists else f.type for f in SCHEMA}
-    options = pacsv.ConvertOptions(column_types=types, strings_can_be_null=True)
+    options = pacsv.ConvertOptions(
+        column_types=types, strings_can_be_null=True, quoted_strings_can_be_null=False
+    )
     parsing = pacsv.ParseOptions(newlines_in_values=True)
     read = pacsv.read_csv(path, parse_options=parsing, convert_options=options)
     expected = trials(finished)
