@@ -16,6 +16,7 @@ SECTIONS = {
     "overhead": "overhead of the scheduler, for packs that train in no time",
     "memory": "peak memory (VmHWM) of a run of examples/quick.yaml, few epochs",
     "packing": "networks x steps a second in packs of every size, and the rules' steps; one thread",
+    "gap": "examples/matched_gap.yaml's matched networks, packed and one after the other",
     "shares": "share of the measurements in the time of an evaluation pack (depth 6, width 64)",
 }
 """Modules of this package with a `measure`, in the order in which they run; their titles."""
