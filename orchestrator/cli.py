@@ -154,7 +154,7 @@ def main() -> None:
     """Run a command; what the user can mend is one clear line and exit code 2."""
     try:
         check_owner()
-        app()
+        app(prog_name="rulesweep")
     except (ValueError, RuntimeError) as error:
         if type(error).__name__ not in ERRORS:
             raise
