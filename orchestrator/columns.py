@@ -49,7 +49,7 @@ COLUMNS: tuple[Column, ...] = (
     Column("dataset", _TEXT, "coordinate", "the data set"),
     Column("depth", _INT, "coordinate", "hidden layers"),
     Column("width", _INT, "coordinate", "units of a hidden layer"),
-    Column("activation", _TEXT, "coordinate", "tanh or relu"),
+    Column("activation", _TEXT, "coordinate", "tanh, relu or sigmoid"),
     Column("residual", _FLAG, "coordinate", "skip connections from the second hidden layer on"),
     Column("bias", _FLAG, "coordinate", "whether layers have biases"),
     Column("init_seed", _INT, "coordinate", "seed of weights and batch order"),

@@ -43,7 +43,8 @@ def _what(error: ErrorDetails, study: type[BaseModel]) -> str:
         return f"unknown key{_alternatives(str(error['loc'][-1]), _keys(error['loc'][:-1], study))}"
     if kind == "literal_error":
         names = re.findall(r"'([^']*)'", context["expected"])
-        wanted = " or ".join(shown(name) for name in names)
+        *others, last = map(shown, names)
+        wanted = f"{', '.join(others)} or {last}" if others else last
         return f"should be {wanted}; got {shown(value)}{nearest(str(value), names)}"
     if kind in ("missing", "study"):
         return "missing" if kind == "missing" else error["msg"]

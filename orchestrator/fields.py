@@ -142,7 +142,7 @@ RuleName = Annotated[
     Text,
     _matching(r"[A-Za-z][\w-]*|\w+(\.\w+)*:\w+(\.\w+)*", "a rule's name or package.module:Class"),
 ]
-Activation = Literal["tanh", "relu"]
+Activation = Literal["tanh", "relu", "sigmoid"]
 Axis = Literal["dataset", "depth", "width", "activation", "residual"]
 AXES: tuple[Axis, ...] = get_args(Axis)
 

@@ -14,7 +14,22 @@ from rules.dims import Dims
 from rules.rule import Trace
 from rules.streams import Streams
 
-GAIN = {"tanh": 1.0, "relu": sqrt(2.0)}
+GAIN = {"tanh": 1.0, "relu": sqrt(2.0), "sigmoid": 1.0}
+
+ACTIVATE: dict[str, Callable[[Tensor], Tensor]] = {
+    "tanh": torch.tanh_,
+    "relu": torch.relu_,
+    # torch.sigmoid rounds otherwise where a tensor ends, hence otherwise in a pack; tanh does not
+    "sigmoid": lambda z: z.mul_(0.5).tanh_().add_(1).mul_(0.5),
+}
+"""phi(z), in the memory of z."""
+
+SLOPE: dict[str, Callable[[Tensor], Tensor]] = {
+    "tanh": lambda phi: phi.square().neg_().add_(1),
+    "relu": lambda phi: (phi > 0).to(phi.dtype),
+    "sigmoid": lambda phi: phi.square().neg_().add_(phi),
+}
+"""phi'(z) from phi(z)."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +56,7 @@ class Params:
 
 
 def init_params(dims: Dims, activation: str, streams: Streams) -> Params:
-    """Weights from N(0, gain^2 / fan_in) with gain 1 for tanh and sqrt 2 for relu; biases 0.
+    """Weights from N(0, gain^2 / fan_in) with gain sqrt 2 for relu, else 1; biases 0.
 
     The relu law is He et al., 2015. The readout has the gain of the hidden layers.
     """
@@ -86,11 +101,11 @@ class Net:
 
     def activate(self, z: Tensor) -> Tensor:
         """phi(z), in the memory of z."""
-        return torch.tanh_(z) if self.activation == "tanh" else torch.relu_(z)
+        return ACTIVATE[self.activation](z)
 
     def slope(self, phi: Tensor) -> Tensor:
         """phi'(z) from phi(z)."""
-        return phi.square().neg_().add_(1) if self.activation == "tanh" else (phi > 0).to(phi.dtype)
+        return SLOPE[self.activation](phi)
 
     def layer(self, params: Params, l: int, h: Tensor) -> tuple[Tensor, Tensor]:
         """The hidden layer above h_l: phi(z_{l+1}), and its output h_{l+1}."""

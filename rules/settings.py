@@ -9,7 +9,7 @@ class Network:
 
     depth: int
     width: int
-    activation: str = "tanh"  # tanh | relu
+    activation: str = "tanh"  # tanh | relu | sigmoid
     residual: bool = False  # h_l = phi(z_l) + h_{l-1}, from the second hidden layer on
     bias: bool = True
 

@@ -47,6 +47,7 @@ class Case:
     dtype: torch.dtype = torch.float64
     feedback_shift: int = 0  # the feedback seed of a network is its seed plus this
     step: int = 0
+    weight_decay: float = 0.01
 
     @property
     def dims(self) -> Dims:
@@ -80,7 +81,8 @@ class Case:
 
     def trace(self) -> Trace:
         """The forward pass of the batch."""
-        return self.net.trace(self.params(), *self.examples(), self.streams, self.step)
+        trace = self.net.trace(self.params(), *self.examples(), self.streams, self.step)
+        return replace(trace, weight_decay=self.weight_decay)
 
     def __str__(self) -> str:
         kind, net = str(self.dtype).removeprefix("torch."), self.net

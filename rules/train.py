@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -82,6 +82,7 @@ def advance(net: Net, learner: Learner, training: Training, examples: Examples, 
         examples, learner.init_seeds, training.batch_size, learner.step, stop
     ):
         trace = net.trace(learner.params, x, targets, learner.streams, learner.step)
+        trace = replace(trace, weight_decay=training.weight_decay)
         learner.healthy &= trace.losses.double().mean(-1) <= learner.limit
         learner.lasted += learner.healthy
         lesson, learner.state = learner.rule.teach(trace, learner.params, learner.state)

@@ -23,7 +23,7 @@ def several(values, most=3):
 @settings(max_examples=15)
 @given(
     rules=several(st.sampled_from(["bp", "fa", "dfa", "sdil"])),
-    activations=several(st.sampled_from(["tanh", "relu"])),
+    activations=several(st.sampled_from(["tanh", "relu", "sigmoid"])),
     residuals=several(st.booleans()),
     depths=several(st.integers(1, 20), 5),
     widths=several(st.integers(1, 50), 5),

@@ -74,8 +74,8 @@ WRONG = [
     ("search.points=1", "search.points: should be at least 2; got 1"),
     ("search={sampler: grid, rounds: 2}", "search.rounds: should be 1 with sampler: grid; got 2"),
     # names
-    ("network.activation=tahn", 'network.activation: should be "tanh" or "relu"; got "tahn"; '
-     'did you mean "tanh"?'),
+    ("network.activation=tahn", 'network.activation: should be "tanh", "relu" or "sigmoid"; '
+     'got "tahn"; did you mean "tanh"?'),
     ("network.bias=1", "network.bias: should be true or false; got 1"),
     ("name=../up", "name: should be letters, digits, - _ . (at most 64, and no . first); "
      'got "../up"'),

@@ -19,6 +19,14 @@ def times(h: Array, w: Array) -> Array:
     return np.array([sum(h[i] * w[i, j] for i in range(len(h))) for j in range(w.shape[1])])
 
 
+PHI = {
+    "tanh": lambda z: (np.tanh(z), 1 / np.cosh(z) ** 2),
+    "relu": lambda z: (np.maximum(z, 0), 1.0 * (z > 0)),
+    "sigmoid": lambda z: (1 / (1 + np.exp(-z)), 1 / (2 + np.exp(z) + np.exp(-z))),
+}
+"""An activation and its derivative."""
+
+
 @dataclass
 class Alone:
     """One network, and one example on its way through it; l counts hidden layers from 1."""
@@ -42,8 +50,8 @@ class Alone:
         outputs, slopes = [h], []
         for k in range(l, self.depth):
             z = times(outputs[-1], self.weights[k]) + self.biases[k]
-            phi = np.tanh(z) if self.activation == "tanh" else np.maximum(z, 0)
-            slopes.append(1 - np.tanh(z) ** 2 if self.activation == "tanh" else 1.0 * (z > 0))
+            phi, slope = PHI[self.activation](z)
+            slopes.append(slope)
             outputs.append(phi + outputs[-1] if self.residual and k > 0 else phi)
         return outputs, slopes, times(outputs[-1], self.weights[-1]) + self.biases[-1]
 
@@ -83,6 +91,7 @@ CASES = [
     Case((5, 7, 6, 4)),
     Case((5, 7, 6, 4), net=Net("relu", loss="squared"), bias=False),
     Case((3, 5, 5, 5, 2), net=Net("relu", residual=True)),
+    Case((4, 6, 3, 5), net=Net("sigmoid")),
     Case((3, 5, 5, 5, 2), net=Net(residual=True, loss="squared"), bias=False),
     Case((1, 1, 1), net=Net(loss="squared"), batch=1),
 ]

@@ -29,7 +29,7 @@ def autograd(case: Case) -> tuple[list[Tensor], list[Tensor], list[Tensor]]:
     """The gradients of the summed loss by each z_l (replica, batch, n_l), W_l and b_l."""
     params, (h, targets), zs = case.params(), case.examples(), []
     leaves = [[t.requires_grad_() for t in part] for part in (params.weights, params.biases)]
-    phi = {"tanh": torch.tanh, "relu": torch.relu}[case.net.activation]
+    phi = {"tanh": torch.tanh, "relu": torch.relu, "sigmoid": torch.sigmoid}[case.net.activation]
     for l, weight in enumerate(params.weights):
         zs.append(h @ weight + (params.biases[l] if case.bias else 0))
         zs[-1].retain_grad()

@@ -97,6 +97,14 @@ def test_nor_with_full_batches_skips_relu_and_normalised_signals(rule: Rule, dty
     check_pack(replace(job, network=network), small_task(77, dtype))
 
 
+@each_dtype
+def test_nor_with_sigmoid_units(dtype: str):
+    job = job_of(FA(), dtype, width=31)
+    check_pack(
+        replace(job, network=replace(job.network, activation="sigmoid")), small_task(80, dtype)
+    )
+
+
 @pytest.mark.parametrize("rule", [FA, DFA, SDIL])
 def test_nor_with_options_of_its_own(rule: type):
     option = "eta_A" if rule is SDIL else "scale"
