@@ -98,7 +98,7 @@ WRONG = [
      'did you mean "bp"?'),
     ("compare.pairs=[[bp, bp]]", 'compare.pairs.0: compares "bp" with itself'),
     ("compare.pairs=[[bp]]", "compare.pairs.0.1: missing"),
-    ("search.per=[depth, sed]", 'search.per.1: should be "dataset" or "depth" or "width" or '
+    ("search.per=[depth, sed]", 'search.per.1: should be "dataset", "depth", "width", '
      '"activation" or "residual"; got "sed"'),
     # the whole
     ("task.dataset=null", "task.dataset: missing; name it here or in every block of the grid"),
