@@ -102,7 +102,7 @@ def run(  # noqa: PLR0913 - all but the study have defaults, and go by name
     with held(folder), interruptible():
         log = log_to(folder)
         pump = Pump(
-            grid, Store(folder, compact=True), study_id(grid), workers or 1, revision(Path.cwd())
+            grid, Store(folder, owner=True), study_id(grid), workers or 1, revision(Path.cwd())
         )
         if not keep_changed:
             _refuse_changed(pump, folder)

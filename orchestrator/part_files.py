@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import sys
@@ -29,49 +30,97 @@ class StoreError(RuntimeError):
 def durable(path: Path, write: Callable[[Any], object]) -> None:
     """Write a file aside, flush it to the disk, and rename it: it is whole or not there."""
     aside = path.with_name(f".{path.name}.tmp")
-    with aside.open("wb") as file:
-        write(file)
-        file.flush()
-        os.fsync(file.fileno())
-    aside.replace(path)
+    try:
+        with aside.open("wb") as file:
+            write(file)
+            file.flush()
+            os.fsync(file.fileno())
+        aside.replace(path)
+    except OSError:
+        aside.unlink(missing_ok=True)  # a full disk needs the room
+        raise
     folder = os.open(path.parent, os.O_RDONLY)
     os.fsync(folder)
     os.close(folder)
 
 
-def write_part(folder: Path, number: int, table: pa.Table) -> None:
+def write_part(folder: Path, number: int, table: pa.Table) -> Path:
     """Write a part of a run's table; when this returns it is there to stay.
+
+    Its name ends in the hash of its bytes, so that a damaged part is known from a whole one.
 
     Raises:
         StoreError: no room, or no right to write.
     """
-    path = folder / "trials" / f"part-{number:08d}.parquet"
+    sink = pa.BufferOutputStream()
+    pq.write_table(table, sink, **PARQUET)
+    content = sink.getvalue()
+    path = folder / "trials" / f"part-{number:08d}-{_digest(content)}.parquet"
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        durable(path, lambda file: pq.write_table(table, file, **PARQUET))
+        durable(path, lambda file: file.write(content))
     except OSError as error:
         raise StoreError(
             f"the table cannot be written to {path.parent}: {error.strerror}; "
             "mend that and run again: nothing is lost"
         ) from error
+    return path
 
 
-def read_parts(folder: Path) -> list[tuple[Path, pa.Table]]:
-    """Every readable part of a table, oldest first; an unreadable one is named and skipped."""
+def read_parts(folder: Path, *, owner: bool = False) -> list[tuple[Path, pa.Table]]:
+    """Every whole part of a table, oldest first; one that is damaged or foreign is named.
+
+    The owner of the folder sets such parts aside, and what a kill left half written: they are
+    moved to `damaged/` and never deleted, and their networks train again.
+
+    Raises:
+        StoreError: the owner meets a part that a newer rulesweep wrote.
+    """
     parts = []
     for path in sorted((folder / "trials").glob("part-*.parquet")):
         try:
-            parts.append((path, _checked(pq.ParquetFile(path).read(use_threads=False))))
+            parts.append((path, _checked(_whole(path))))
         except (pa.ArrowException, OSError, ValueError) as error:
             reason = str(error).partition("\n")[0]
-            sys.stderr.write(f"rulesweep: {path} is left out, it cannot be read: {reason}\n")
+            if owner and isinstance(error, NewerError):
+                raise StoreError(f"{path}: {reason}; run the study with that one") from error
+            end = f"it is set aside in {_set_aside(path)}" if owner else "it is left out"
+            sys.stderr.write(f"rulesweep: {path} cannot be read, {end}: {reason}\n")
+    for path in (folder / "trials").glob(".part-*.tmp") if owner else ():
+        _set_aside(path)
     return parts
+
+
+class NewerError(ValueError):
+    """A part of a later version of the table."""
+
+
+def _set_aside(path: Path) -> Path:
+    """Move a part to the run's folder of damaged parts, under a name of its own."""
+    folder = path.parents[1] / "damaged"
+    folder.mkdir(exist_ok=True)
+    taken = sum(name.name.startswith(path.name) for name in folder.iterdir())
+    return path.rename(folder / (path.name + (f".{taken}" if taken else "")))
+
+
+def _digest(content: Any) -> str:
+    return hashlib.sha256(content).hexdigest()[:16]
+
+
+def _whole(path: Path) -> pa.Table:
+    content = path.read_bytes()
+    _, _, written = path.stem.removeprefix("part-").partition("-")  # older parts have no hash
+    if written and written != _digest(content):
+        raise ValueError("its bytes are not those that were written")
+    return pq.ParquetFile(pa.BufferReader(content)).read(use_threads=False)
 
 
 def _checked(table: pa.Table) -> pa.Table:
     version = (table.schema.metadata or {}).get(b"rulesweep.table", b"none").decode()
     if version != str(TABLE_VERSION):
-        raise ValueError(f"table version {version}, this rulesweep reads {TABLE_VERSION}")
+        newer = version.isdigit() and int(version) > TABLE_VERSION
+        kind = NewerError if newer else ValueError
+        raise kind(f"table version {version}, this rulesweep reads {TABLE_VERSION}")
     if table.schema.equals(SCHEMA):
         return table
     if not {"trial", "status"} <= set(table.column_names):
@@ -89,7 +138,7 @@ def _column(table: pa.Table, field: pa.Field) -> pa.ChunkedArray | pa.Array:
 
 def last_number(folder: Path) -> int:
     """The highest number of a part, readable or not: no part is ever written over."""
-    names = (path.stem.removeprefix("part-") for path in (folder / "trials").glob("part-*.parquet"))
+    names = (path.stem.split("-")[1] for path in (folder / "trials").glob("part-*.parquet"))
     return max((int(name) for name in names if name.isdigit()), default=0)
 
 

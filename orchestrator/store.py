@@ -150,15 +150,16 @@ def current(run: Path) -> dict[str, Any]:
 class Store:
     """A run's table as its one writer sees it: what is answered, what was asked, and appending."""
 
-    def __init__(self, folder: Path, *, compact: bool = False) -> None:
+    def __init__(self, folder: Path, *, owner: bool = False) -> None:
+        """Read the table; the folder's one driver, its owner, also tidies it."""
         self.folder = folder
-        parts = read_parts(folder)
+        parts = read_parts(folder, owner=owner)
         table = _merged(parts)
         self._next = 1 + last_number(folder)
         self.answers = self._answers(table)
         self.asked = _asked(table)
         self._planned = _plan_keys(table.filter(pc.equal(table["status"], "pending")))
-        if compact and len(parts) > PARTS:
+        if owner and len(parts) > PARTS:
             self._compact(table, [path for path, _ in parts])
 
     def append(self, table: pa.Table) -> None:

@@ -103,13 +103,13 @@ def refused_or_read(read):
         assert all(0 < len(line) <= 200 for line in lines)
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=5 * settings.default.max_examples, deadline=None)
 @given(trees | nearly)
 def test_no_tree_raises_anything_but_a_study_error(tree):
     refused_or_read(lambda: study_from(tree))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=3 * settings.default.max_examples, deadline=None)
 @given(trees)
 def test_no_yaml_raises_anything_but_a_study_error(tmp_path_factory, tree):
     path = tmp_path_factory.getbasetemp() / "tree.yaml"
@@ -117,7 +117,7 @@ def test_no_yaml_raises_anything_but_a_study_error(tmp_path_factory, tree):
     refused_or_read(lambda: load_study(path))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=3 * settings.default.max_examples, deadline=None)
 @given(
     st.binary(max_size=60)
     | st.text("[]{}:,-?!&*|>'\"%@`# \n\tab1.\\\\U", max_size=60).map(str.encode)
@@ -133,7 +133,7 @@ def test_no_bytes_raise_anything_but_a_study_error(tmp_path_factory, content):
     refused_or_read(lambda: load_study(path))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=3 * settings.default.max_examples, deadline=None)
 @given(st.text("grid.0123rules=[]{}: ,abel", max_size=30), studies)
 def test_no_override_raises_anything_but_a_study_error(tmp_path_factory, override, mapping):
     path = tmp_path_factory.getbasetemp() / "overridden.yaml"

@@ -35,54 +35,72 @@ def added(folder, *rows):
     return store
 
 
-def test_a_part_half_written_when_the_machine_died_is_ignored(copy, table, capsys):
+def test_a_part_half_written_when_the_machine_died_is_ignored_then_set_aside(
+    copy, small, table, capsys
+):
     before = table(copy)
     (copy / "trials" / ".part-00000003.parquet.tmp").write_bytes(b"PAR1 half a par")
     (copy / "trials" / ".part-99999999.parquet.tmp").write_bytes(parts(copy)[0].read_bytes())
     assert table(copy) == before
     assert capsys.readouterr().err == ""
+    run(small(), copy, inline=True)
+    assert not list((copy / "trials").glob(".*"))
+    assert len(list((copy / "damaged").iterdir())) == 2
+    assert table(copy) == before
 
 
 def test_no_part_is_left_half_written(copy):
     assert [path.name for path in (copy / "trials").iterdir() if ".tmp" in path.name] == []
 
 
-def foreign(path):
-    pq.write_table(pa.table({"a": [1]}), path)
+def rewritten(path, table):
+    """Put another table in a part's place, as parts were named before their hash."""
+    pq.write_table(table, path.with_name("-".join(path.stem.split("-")[:2]) + ".parquet"))
+    path.unlink()
 
 
 def of_version(path, version):
-    written = pq.read_table(path).replace_schema_metadata({"rulesweep.table": version})
-    pq.write_table(written, path)
+    rewritten(path, pq.read_table(path).replace_schema_metadata({"rulesweep.table": version}))
 
 
-def without_ids(path):
-    pq.write_table(pq.read_table(path).drop_columns(["trial"]), path)
+def one_bit_flipped(path):
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
 
 
 DAMAGES = {
     "truncated": lambda path: path.write_bytes(path.read_bytes()[:-100]),
     "empty": lambda path: path.write_bytes(b""),
     "text": lambda path: path.write_text("no table"),
-    "foreign": foreign,
-    "without ids": without_ids,
-    "of another version": lambda path: of_version(path, "2"),
+    "one bit flipped": one_bit_flipped,
+    "foreign": lambda path: rewritten(path, pa.table({"a": [1]})),
+    "without ids": lambda path: rewritten(path, pq.read_table(path).drop_columns(["trial"])),
+    "of an older version": lambda path: of_version(path, "0"),
 }
 
 
 @pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
-def test_a_part_that_cannot_be_read_is_named_and_its_trials_train_again(
+def test_a_part_that_cannot_be_read_is_named_set_aside_and_its_trials_train_again(
     copy, small, table, results, capsys, damage
 ):
     before, found = table(copy), results(copy)
     with_results = [p for p in parts(copy) if pq.read_table(p)["status"][0].as_py() == "ok"]
     lost = pq.read_table(with_results[1]).num_rows
+    number = with_results[1].stem.split("-")[1]
     damage(with_results[1])
+    (damaged,) = (copy / "trials").glob(f"part-{number}*")
+    content = damaged.read_bytes()
     assert results(copy) == found - lost
     (line,) = capsys.readouterr().err.splitlines()
-    assert line.startswith(f"rulesweep: {with_results[1]} is left out, it cannot be read: ")
+    assert line.startswith(f"rulesweep: {damaged} cannot be read, it is left out: ")
     assert run(small(), copy, inline=True).trained == lost
+    (line,) = capsys.readouterr().err.splitlines()
+    aside = copy / "damaged" / damaged.name
+    assert line.startswith(f"rulesweep: {damaged} cannot be read, it is set aside in {aside}: ")
+    assert aside.read_bytes() == content
     assert table(copy) == before
+    assert capsys.readouterr().err == ""
 
 
 def test_a_damaged_part_of_plans_is_written_again(copy, small, table):
@@ -96,24 +114,28 @@ def test_a_damaged_part_of_plans_is_written_again(copy, small, table):
     assert Store(copy).asked == asked
 
 
-def test_a_table_of_another_version_is_refused_by_name(copy, capsys):
+def test_a_table_of_a_newer_version_is_named_and_never_trained_again(copy, small, capsys):
     of_version(parts(copy)[0], "17")
     every_result(copy)
     assert "table version 17, this rulesweep reads 1" in capsys.readouterr().err
+    with pytest.raises(StoreError, match="version 17, this rulesweep reads 1; run the study with"):
+        run(small(), copy, inline=True)
 
 
-def test_a_part_that_cannot_be_read_is_never_written_over(copy, small):
-    for path in parts(copy):
-        of_version(path, "2")
-    before = {path: path.read_bytes() for path in parts(copy)}
-    run(small(), copy, inline=True)
-    assert {path: path.read_bytes() for path in before} == before
+def test_parts_set_aside_never_take_each_others_place(copy, small):
+    kept = set()
+    for _ in range(3):
+        path = parts(copy)[-1].with_name("part-00000001.parquet")
+        path.write_bytes(f"damaged {len(kept)}".encode())
+        kept.add(path.read_bytes())
+        run(small(), copy, inline=True)
+        assert {path.read_bytes() for path in (copy / "damaged").iterdir()} == kept
 
 
 def test_a_column_that_an_older_table_lacks_is_null(copy, results):
     found = results(copy)
     for path in parts(copy):
-        pq.write_table(pq.read_table(path).drop_columns(["revision"]), path)
+        rewritten(path, pq.read_table(path).drop_columns(["revision"]))
     assert results(copy) == found
     assert set(trials(copy)["revision"].to_pylist()) == {None}
 
@@ -142,7 +164,7 @@ def test_compaction_keeps_every_result_and_every_plan(copy, small, table, monkey
     outdated = found.slice(0, 1).to_pylist()[0] | {"test_loss": -1.0}
     store.append(table_of([outdated]))
     store.append(found.slice(0, 1))
-    compact = Store(copy, compact=True)
+    compact = Store(copy, owner=True)
     assert len(parts(copy)) == 1
     assert compact.answers == Store(copy).answers == store.answers
     assert compact.asked == Store(copy).asked == asked
@@ -157,7 +179,7 @@ def test_a_compaction_that_was_killed_before_it_removed_the_old_parts_does_no_ha
 ):
     before, old = table(copy), Path(shutil.copytree(copy / "trials", tmp_path / "old"))
     monkeypatch.setattr("orchestrator.store.PARTS", len(parts(copy)) - 1)
-    Store(copy, compact=True)
+    Store(copy, owner=True)
     assert len(parts(copy)) == 1
     for path in list(old.iterdir())[::2]:
         shutil.copy(path, copy / "trials")
@@ -166,7 +188,7 @@ def test_a_compaction_that_was_killed_before_it_removed_the_old_parts_does_no_ha
 
 def test_a_few_parts_are_left_as_they_are(copy):
     before = parts(copy)
-    Store(copy, compact=True)
+    Store(copy, owner=True)
     assert parts(copy) == before
 
 
