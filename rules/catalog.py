@@ -19,6 +19,13 @@ BUILT_IN = {
     "shallow": "rules.shallow:Shallow",
     "fa": "rules.fa:FA",
     "dfa": "rules.dfa:DFA",
+    "sdfa": "rules.sdfa:SDFA",
+    "drtp": "rules.drtp:DRTP",
+    "usf": "rules.sign_symmetry:USF",
+    "brsf": "rules.sign_symmetry:BRSF",
+    "frsf": "rules.sign_symmetry:FRSF",
+    "kp": "rules.kp:KP",
+    "wm": "rules.wm:WM",
     "sdil": "rules.sdil:SDIL",
 }
 """Names of the rules that come along. Packages add theirs as entry points `rulesweep.rules`."""

@@ -29,13 +29,14 @@ def layered(trace: Trace, backward: Sequence[Tensor]) -> Lesson:
     return Lesson(tuple(signals))
 
 
-def direct(trace: Trace, backward: Sequence[Tensor]) -> Lesson:
+def direct(trace: Trace, backward: Sequence[Tensor], drive: Tensor | None = None) -> Lesson:
     """u_l = e B_l: every hidden layer sees the output error through its own matrix.
 
-    `backward` holds B_1..B_L, each (replica, outputs, n_l).
+    `backward` holds B_1..B_L, each (replica, outputs, n_l). A `drive` (replica, batch, outputs)
+    stands in for the error on the way to the hidden layers.
     """
+    drive = trace.error if drive is None else drive
     hidden = (
-        trace.net.product(trace.error, b) * slope
-        for b, slope in zip(backward, trace.slopes, strict=True)
+        trace.net.product(drive, b) * slope for b, slope in zip(backward, trace.slopes, strict=True)
     )
     return Lesson((*hidden, trace.error))

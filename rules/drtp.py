@@ -1,0 +1,49 @@
+"""Direct random target projection: hidden layers are taught by the target, without any error."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, ClassVar
+
+from rules.dfa import DFA
+from rules.rule import Lesson, State, Trace
+from rules.signals import direct
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from rules.dims import Dims
+    from rules.net import Params
+    from rules.streams import Streams
+
+
+@dataclass(frozen=True)
+class DRTP:
+    """s_l = (y B_l) * phi'(z_l), with B_l fixed and drawn from N(0, scale^2 / n_l).
+
+    y is the target: one-hot for classes, the values themselves for regression. Hidden layers
+    need not wait for the output, and their signal does not vanish with the loss: they go on
+    learning what is learned already, so look at the best step as well as at the last. B is
+    as likely as -B, so the sign is a convention, and public codes differ. The scale is the ratio
+    of the hidden layers' learning rate to the readout's, as for `dfa`.
+    """
+
+    revision: ClassVar[int] = 1
+    draws: ClassVar[bool] = True
+
+    scale: float | Tensor = field(
+        default=1.0, metadata={"help": "feedback weights' scale", "range": (0.03, 3.0)}
+    )
+
+    def operations(self, dims: Dims) -> float:
+        return 2 * dims.outputs * sum(dims.sizes[1:-1])
+
+    def init(self, dims: Dims, streams: Streams) -> State:
+        return DFA(self.scale).init(dims, streams)
+
+    def teach(self, trace: Trace, params: Params, state: State) -> tuple[Lesson, State]:
+        y = trace.targets
+        if y.dim() == 2:  # classes
+            nothing = trace.error.new_zeros(trace.error.shape)
+            y = nothing.scatter_(-1, y.unsqueeze(-1), 1.0)
+        return direct(trace, state["B"], y), state
