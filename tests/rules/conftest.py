@@ -1,15 +1,21 @@
 """One network and one example in plain loops: the reference that the batched code is held to."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Protocol
 
 import numpy as np
 import pytest
 import torch
 from numpy.typing import NDArray
 
+from rules.learner import Learner
 from rules.net import Net
+from rules.rule import Rule, State
+from rules.settings import Network, Training
+from rules.task import Examples
 from rules.testing import Case
+from rules.train import Job, advance, start
 
 Array = NDArray[np.float64]
 
@@ -107,6 +113,111 @@ def case(request: pytest.FixtureRequest) -> Case:
 def alone() -> Callable[[Case], Iterator[Alone]]:
     """A case's networks and examples, one at a time."""
     return networks
+
+
+class Teacher(Protocol):
+    """A rule for one network in plain loops, straight from its paper's equation."""
+
+    def signals(self, one: Alone, step: int) -> list[Array]:
+        """s_1..s_{L+1} for one example."""
+        ...
+
+    def learn(self, ones: list[Alone], weights: list[Array], step: int) -> None:
+        """What the rule learns in a step: the batch before it, and the weights after it."""
+
+
+def plain_layered(one: Alone, backward: list[Array]) -> list[Array]:
+    """s_l = (s_{l+1} B_{l+1}) * phi'(z_l), plus what a skip connection brings, unit by unit."""
+    signals, u = [one.error], np.zeros(1)
+    for l in range(one.depth, 0, -1):
+        below = times(signals[0], backward[l - 1])
+        u = below + u if one.residual and l < one.depth else below
+        signals.insert(0, u * one.slopes[l - 1])
+    return signals
+
+
+def plain_direct(one: Alone, backward: list[Array], drive: Array) -> list[Array]:
+    """s_l = (drive B_l) * phi'(z_l)."""
+    pairs = zip(backward, one.slopes, strict=True)
+    return [*(times(drive, b) * slope for b, slope in pairs), one.error]
+
+
+RATES, MOMENTUM, DECAY = (0.3, 0.1, 0.2), 0.9, 0.02
+
+
+def compare_training(rule: Rule, teacher: Callable[[State, int], Teacher], case: Case) -> None:
+    """Train a case's networks for some steps, in the core and in plain loops: the same weights.
+
+    `teacher` makes the plain rule of a replica from the rule's state at the start.
+    """
+    training = Training(1, case.batch, MOMENTUM, DECAY, case.net.loss, "float64")
+    network = Network(case.dims.depth, 0, case.net.activation, case.net.residual, case.bias)
+    feedback = tuple(seed + 50 for seed in case.seeds)
+    job = Job(network, training, rule, case.seeds, feedback, RATES[: len(case.seeds)], None)
+    learner = start(job, case.dims, torch.device("cpu"))
+    drawn = replace(case, seeds=(9,)).examples()
+    part = Examples(drawn[0][0], drawn[1][0], case.sizes[-1], 0.0, 1.0, torch.float64)
+    if case.net.loss == "squared":
+        part = replace(part, classes=None)
+    plain = [Descent(learner, r, teacher(learner.state, r), case) for r in range(len(case.seeds))]
+    for step in range(4):
+        advance(case.net, learner, training, part, step + 1)
+        for r, network in enumerate(plain):
+            network.descend(part, RATES[r], step)
+            for w, batched in zip(network.parameters, learner_parameters(learner, r), strict=True):
+                assert batched == pytest.approx(w, rel=0, abs=1e-12)
+
+
+def learner_parameters(learner: Learner, r: int) -> list[Array]:
+    params = learner.params
+    return [t[r].clone().numpy() for t in (*params.weights, *(b[:, 0] for b in params.biases))]
+
+
+class Descent:
+    """Momentum and decay for one network, whose gradients are sums over its examples."""
+
+    def __init__(self, learner: Learner, r: int, teacher: Teacher, case: Case) -> None:
+        self.replica, self.teacher, self.case = r, teacher, case
+        self.parameters = learner_parameters(learner, r)
+        self.velocity = [0 * w for w in self.parameters]
+
+    def descend(self, part: Examples, lr: float, step: int) -> None:
+        layers, net = len(self.case.sizes) - 1, self.case.net
+        weights, biases = self.parameters[:layers], self.parameters[layers:] or [0.0] * layers
+        total, ones = [0 * w for w in self.parameters], []
+        for i, (x, y) in enumerate(zip(part.x.numpy(), part.y.numpy(), strict=True)):
+            target = y if net.loss == "squared" else int(y)
+            place = self.replica, i, weights, biases
+            ones.append(Alone(*place, net.activation, net.residual, x, target))
+            signals = self.teacher.signals(ones[-1], step)
+            for l, s in enumerate(signals):
+                total[l] = total[l] + np.outer(ones[-1].h[l], s)
+                if self.case.bias:
+                    total[layers + l] = total[layers + l] + s
+        self.velocity = [
+            MOMENTUM * v + g / len(ones) for v, g in zip(self.velocity, total, strict=True)
+        ]
+        pairs = zip(self.parameters, self.velocity, strict=True)
+        self.parameters = [(1 - DECAY) * w - lr * v for w, v in pairs]
+        self.teacher.learn(ones, self.parameters[:layers], step)
+
+
+@pytest.fixture(scope="session")
+def same_training() -> Callable[[Rule, Callable[[State, int], Teacher], Case], None]:
+    """Holds a rule's training to plain loops."""
+    return compare_training
+
+
+@pytest.fixture(scope="session")
+def layered() -> Callable[[Alone, list[Array]], list[Array]]:
+    """Signals through one matrix a layer, in plain loops."""
+    return plain_layered
+
+
+@pytest.fixture(scope="session")
+def direct() -> Callable[[Alone, list[Array], Array], list[Array]]:
+    """Signals straight from the output, in plain loops."""
+    return plain_direct
 
 
 @pytest.fixture(autouse=True, scope="session")
