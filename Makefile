@@ -5,7 +5,7 @@ BIN = $(VENV)/bin
 PIP = $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check format bench clean
+.PHONY: help demo test check format bench wheel clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -29,8 +29,13 @@ format: $(VENV)/installed-check  ## format the code
 bench: $(VENV)/installed-test  ## measure speed and memory side by side (minutes)
 	$(BIN)/python -m benchmarks
 
+wheel: $(VENV)/installed  ## dist/: this checkout as a wheel, and constraints.txt, for a cluster's nodes
+	rm -rf dist build
+	$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist .
+	cp constraints.txt dist/
+
 clean:  ## remove the environment and what tools leave behind; runs/ stays
-	rm -rf $(VENV) build *.egg-info .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
-from orchestrator import cli_catalog, cli_results
+from orchestrator import cli_catalog, cli_cluster, cli_results
 from orchestrator.cli_options import DataDir, Out, Set, StudyFile, Workers, console, printer, show
 from orchestrator.yaml_file import StudyError
 
@@ -134,6 +134,7 @@ def plan_command(
 
 app.add_typer(cli_results.app)
 app.add_typer(cli_catalog.app)
+app.add_typer(cli_cluster.app)
 
 
 def check_owner() -> None:

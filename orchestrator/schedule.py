@@ -1,28 +1,15 @@
-"""The only door to Ray: one Tuner, one Searcher that works the pump, one Trainable."""
+"""The door to Ray Tune: one Tuner, one Searcher that works the pump, one Trainable."""
 
 from __future__ import annotations
 
 import logging
-import os
 import shutil
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-SETTINGS = {
-    "RAY_USAGE_STATS_ENABLED": "0",
-    "RAY_AIR_NEW_OUTPUT": "0",
-    "TUNE_GLOBAL_CHECKPOINT_S": "1000000",  # its snapshots stop the loop, and nothing reads them
-    "TUNE_DISABLE_AUTO_CALLBACK_LOGGERS": "1",
-    "TUNE_PRINT_ALL_TRIAL_ERRORS": "0",
-    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
-}
-if "ray" not in sys.modules:  # the mode is read at import, and is too late afterwards
-    SETTINGS["RAY_AUTH_MODE"] = "token"
-for _key, _value in SETTINGS.items():
-    os.environ.setdefault(_key, _value)
-
+from orchestrator import ray_settings  # noqa: F401 - they must stand before Ray is imported
 import ray
 from ray import tune
 from ray.tune.search import Searcher

@@ -42,27 +42,28 @@ class StudyError(ValueError):
 
 def read_mapping(path: Path) -> Tree:
     """The mapping that the YAML file at `path` holds, as plain values."""
-    tree = parse(_text(path), str(path))
+    tree = parse(read_text(path), str(path))
     if not isinstance(tree, dict):
         what = "is empty" if tree is None else f"holds {shown(tree)}"
         raise StudyError([f"{path}: {what}; a study is a mapping, such as name: first"])
     return tree
 
 
-def _text(path: Path) -> str:
+def read_text(path: Path, kind: str = "study") -> str:
+    """The text of a `kind` file, which is short and in UTF-8."""
     if not path.is_file():
-        raise StudyError([f"{path}: {_why_no_file(path)}"])
+        raise StudyError([f"{path}: {_why_no_file(path, kind)}"])
     try:
         with path.open("rb") as file:
             content = file.read(MAX_BYTES + 1)
     except OSError as error:
         raise StudyError([f"{path}: cannot be read: {error.strerror}"]) from None
     if len(content) > MAX_BYTES:
-        raise StudyError([f"{path}: is larger than {MAX_BYTES:,} bytes; is it a study file?"])
+        raise StudyError([f"{path}: is larger than {MAX_BYTES:,} bytes; is it a {kind} file?"])
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        problem = f"{path}: is not text in UTF-8 (at byte {error.start}); is it a study file?"
+        problem = f"{path}: is not text in UTF-8 (at byte {error.start}); is it a {kind} file?"
         raise StudyError([problem]) from None
 
 
@@ -207,9 +208,9 @@ def _put(node: object, steps: Sequence[str], value: object, done: tuple[str, ...
     return [*node[:entry], _put(node[entry], rest, value, trail), *node[entry + 1 :]]
 
 
-def _why_no_file(path: Path) -> str:
+def _why_no_file(path: Path, kind: str) -> str:
     if path.is_dir():
-        return "is a folder; a study is a YAML file"
+        return f"is a folder; a {kind} is a YAML file"
     try:
         names = [other.name for other in path.parent.iterdir() if other.is_file()]
     except (OSError, ValueError):
