@@ -19,7 +19,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from analysis import figures
 from analysis.report_figures import Drawing, drawing
 from analysis.report_losses import divergences, failures
-from analysis.report_protocol import protocol, question
+from analysis.report_protocol import bibtex, protocol, question
 from analysis.report_results import tables
 from analysis.report_tables import Table
 from analysis.report_words import counted, duration, listed, number
@@ -28,6 +28,7 @@ from orchestrator import store
 
 _PLAIN_BYTES = 4_000_000
 _NUMBERS = {".csv": "text/csv;charset=utf-8", ".json": "application/json"}
+_KINDS = _NUMBERS | {".bib": "application/x-bibtex;charset=utf-8"}
 _TITLES = {
     "accuracy_vs_depth": "Accuracy over depth",
     "lr_sensitivity": "Learning rates",
@@ -74,7 +75,8 @@ def write_report(run: str | Path, out: str | Path | None = None) -> Path:
 def render(run: Path) -> str:
     """The page as text."""
     study, df = _study(run), frame_of(store.trials(run))
-    cells = store.current(run)["cells"]
+    resolved = store.current(run)
+    cells, sources = resolved["cells"], resolved.get("sources", {})
     with TemporaryDirectory() as folder:
         paths = figures.draw_frame(df, Path(folder), study["compare"])
         drawn = [drawing(path) for path in paths if path.suffix == ".svg"]
@@ -82,12 +84,14 @@ def render(run: Path) -> str:
         store.export(run, csv, "csv")
         numbers = [csv, *(path for path in paths if path.suffix in _NUMBERS)]
         files = [download(path.name, path.read_bytes()) for path in numbers]
+    if works := bibtex(sources):
+        files.append(download("sources.bib", works.encode()))
     return _environment().get_template("report.html.j2").render(
         name=study["name"],
         question=question(study, cells),
         pending=pending(df),
         facts=facts(df),
-        protocol=protocol(study, cells),
+        protocol=protocol(study, cells, sources),
         sections=sections(drawn, tables(df, study["compare"])),
         lost=[table for table in (divergences(df), failures(df)) if table.rows],
         provenance=provenance(df, _json(run / "environment.json")),
@@ -127,7 +131,7 @@ def _json(path: Path) -> dict[str, Any]:
 
 def download(name: str, content: bytes) -> Download:
     """A file as a link that holds it; large ones are compressed."""
-    kind = _NUMBERS[Path(name).suffix]
+    kind = _KINDS[Path(name).suffix]
     if len(content) > _PLAIN_BYTES:
         name, kind = f"{name}.gz", "application/gzip"
         content = gzip.compress(content, mtime=0)

@@ -35,13 +35,18 @@ def question(study: Study, cells: Cells) -> str:
     return f"How well {who} {listed(labels)} train networks of {layers} on {sets}?"
 
 
-def protocol(study: Study, cells: Cells) -> list[Paragraph]:
+Sources = Mapping[str, Sequence[Mapping[str, str]]]
+"""By label, a rule's sources, each as a `citation` in a line and as `bibtex`."""
+
+
+def protocol(study: Study, cells: Cells, sources: Sources) -> list[Paragraph]:
     """How the study goes about it, in the order of the work."""
     told = [
         Paragraph("Data", " ".join(_data(cells))),
         Paragraph("Networks", *_networks(study)),
         Paragraph("Training", " ".join(_training(study, cells))),
         Paragraph("Rules", _rules_share(study), tuple(_rules(study, cells))),
+        Paragraph("Sources", *_cited(sources)),
         Paragraph("Tuning", " ".join(_tuning(study))),
         Paragraph("Evaluation", " ".join(evaluation(study))),
         Paragraph("Lost networks", lost(study)),
@@ -160,6 +165,22 @@ def _rules(study: Study, cells: Cells) -> Iterable[str]:
         own = [_searched(name, value) for name, value in rule.get("search", {}).items()]
         words = "; ".join(filter(None, [settings(options), *own]))
         yield f"{rule['label']}{named}{': ' if words else ''}{words}"
+
+
+def _cited(sources: Sources) -> tuple[str, tuple[str, ...]]:
+    """Each work with the rules that come from it, in the order of the rules."""
+    rules: dict[str, list[str]] = {}
+    for label, works in sources.items():
+        for work in works:
+            rules.setdefault(work["citation"], []).append(label)
+    told = "Rules are those of these works, or made after them:" if rules else ""
+    return told, tuple(f"{listed(labels)}: {work}" for work, labels in rules.items())
+
+
+def bibtex(sources: Sources) -> str:
+    """The works as a BibTeX file, each once."""
+    entries = dict.fromkeys(work["bibtex"] for works in sources.values() for work in works)
+    return "".join(f"{entry}\n\n" for entry in entries)
 
 
 def _searched(name: str, value: Any) -> str:

@@ -20,12 +20,12 @@ app.add_typer(datasets_app, name="datasets")
 def rules_command(
     name: Annotated[str | None, typer.Argument(help="One rule, told whole.")] = None,
 ) -> None:
-    """List the learning rules: options, defaults, sources.
+    """List the learning rules; or tell one: equation, options, ranges, cost, sources as BibTeX.
 
     Example: rulesweep rules sdil
     """
     from orchestrator.driver import importable
-    from orchestrator.show import rule, rules
+    from orchestrator.show_catalog import rule, rules
 
     importable(None)
     show([rule(name)] if name else rules())
@@ -38,7 +38,7 @@ def datasets_command(context: typer.Context) -> None:
     Example: rulesweep datasets
     """
     if context.invoked_subcommand is None:
-        from orchestrator.show import datasets
+        from orchestrator.show_catalog import datasets
 
         show(datasets())
 

@@ -21,6 +21,8 @@ from orchestrator.grid import Grid
 from orchestrator.spec import dump
 from orchestrator.store import StoreError, durable
 from orchestrator.trial import short_hash
+from rules import catalog
+from rules.sources import citation
 
 LIBRARIES = ("rulesweep", "torch", "ray", "optuna", "numpy", "pandas", "pyarrow", "scipy")
 
@@ -75,9 +77,19 @@ def describe(folder: Path, grid: Grid, source: Path | None, paths: Sequence[str]
         "name": grid.study.name,
         "paths": list(paths),
         "cells": cells,
+        "sources": sources(grid),
     }
     write_text(folder / "resolved.json", json.dumps(resolved, indent=1) + "\n")
     write_text(folder / "environment.json", json.dumps(environment(), indent=1) + "\n")
+
+
+def sources(grid: Grid) -> dict[str, list[dict[str, str]]]:
+    """By label, where the rules come from: each source in one line, and as BibTeX."""
+    names = {e.cell.rule.label: e.cell.rule.name for e in grid.evaluations}
+    return {
+        label: [{"citation": citation(e), "bibtex": e} for e in catalog.sources(name)]
+        for label, name in names.items()
+    }
 
 
 def write_text(path: Path, text: str) -> None:

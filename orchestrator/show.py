@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import inspect
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -185,59 +183,3 @@ def summary(run: Path) -> Iterator[RenderableType]:
         yield Text("no network has been evaluated yet")
         return
     yield table("", [str(name) for name in text.columns], text.to_numpy().tolist())
-
-
-def rules() -> Iterator[RenderableType]:
-    """All rules: what each is, and its options."""
-    from rules import catalog
-
-    for name in catalog.names():
-        found = catalog.find(name)
-        options = {f.name: f.default for f in fields(found)}  # type: ignore[arg-type]
-        yield from entry(name, _headline(inspect.getmodule(found)), options)
-    yield Text("more of one: rulesweep rules NAME; your own: package.module:Class")
-
-
-def entry(name: str, what: str, options: Mapping[str, Any]) -> Iterator[RenderableType]:
-    """A line that says what something is, and one with its options."""
-    yield Text.assemble((name, "bold"), f"  {what}")
-    if options:
-        yield Text("    " + ", ".join(f"{option}={value}" for option, value in options.items()))
-
-
-def _headline(module: Any) -> str:
-    return (module.__doc__ or "").strip().partition("\n")[0]
-
-
-def rule(name: str) -> RenderableType:
-    """One rule, whole: equation, source, options."""
-    from rules import catalog
-
-    found = catalog.find(name)
-    lines = [
-        f"{name} ({found.__module__}:{found.__qualname__}, revision {found.revision})",
-        "",
-        inspect.cleandoc(found.__doc__ or "(no docstring)"),
-        "",
-    ]
-    able = catalog.searchable(name)
-    for option in fields(found):  # type: ignore[arg-type]
-        searched = "; may be searched" if option.name in able else ""
-        told = option.metadata.get("help", "")
-        lines.append(f"  {option.name} = {option.default}  {told}{searched}")
-    for preset, values in getattr(found, "presets", {}).items():
-        lines.append(f"  preset {preset}: {values}")
-    return Text("\n".join(lines))
-
-
-def datasets() -> Iterator[RenderableType]:
-    """All data sets: what each is, where it comes from, and its options."""
-    from rules.data import available
-
-    for found in available():
-        kind = "regression" if found.classes is None else f"{found.classes} classes"
-        yield from entry(
-            found.name, f"{found.description}; {found.inputs} inputs, {kind}", found.options
-        )
-        yield Text(f"    {found.source}", style="dim")
-    yield Text("ahead of time: rulesweep datasets fetch NAME; your own: package.module:function")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from rules.rule import Lesson, State, Trace
 from rules.signals import layered
+from rules.sources import RUMELHART_1986
 
 if TYPE_CHECKING:
     from rules.dims import Dims
@@ -16,14 +17,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class BP:
-    """s_l = (s_{l+1} W_{l+1}^T) * phi'(z_l).
-
-    Source: Rumelhart, Hinton, Williams, "Learning representations by back-propagating errors",
-    Nature 1986.
-    """
+    """s_l = (s_{l+1} W_{l+1}^T) * phi'(z_l) (Rumelhart, Hinton, Williams, 1986)."""
 
     revision: ClassVar[int] = 1
     draws: ClassVar[bool] = False
+    sources: ClassVar[tuple[str, ...]] = (RUMELHART_1986,)
 
     def operations(self, dims: Dims) -> float:
         return 2 * sum(dims.weights[1:])

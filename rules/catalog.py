@@ -106,6 +106,12 @@ def searchable(name: str) -> list[str]:
     ]
 
 
+def sources(name: str) -> tuple[str, ...]:
+    """The BibTeX entries of the rule's own class; none where it gives none."""
+    given = vars(find(name)).get("sources", ())
+    return (given,) if isinstance(given, str) else tuple(given)
+
+
 def source_hash(name: str) -> str:
     """A hash of the file that defines the rule: rows of other code can be told apart."""
     file = inspect.getsourcefile(find(name))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from rules.rule import Lesson, State, Trace
 from rules.signals import direct
+from rules.sources import NOKLAND_2016
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -22,16 +23,16 @@ class DFA:
     """s_l = (e B_l) * phi'(z_l), with B_l fixed and drawn from N(0, scale^2 / n_l).
 
     The scale is the ratio of the hidden layers' learning rate to the readout's, so it must be
-    stated, or tuned; the learning rate alone does not absorb it.
-
-    Source: Nøkland, "Direct feedback alignment provides learning in deep neural networks",
-    NeurIPS 2016.
+    stated, or tuned; the learning rate alone does not absorb it. Nøkland, 2016.
     """
 
     revision: ClassVar[int] = 1
     draws: ClassVar[bool] = True
+    sources: ClassVar[tuple[str, ...]] = (NOKLAND_2016,)
 
-    scale: float | Tensor = field(default=1.0, metadata={"help": "feedback weights' scale"})
+    scale: float | Tensor = field(
+        default=1.0, metadata={"help": "feedback weights' scale", "range": (0.1, 5.0)}
+    )
 
     def operations(self, dims: Dims) -> float:
         return 2 * dims.outputs * sum(dims.sizes[1:-1])

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 from rules.dfa import DFA
 from rules.rule import Lesson, State, Trace
 from rules.signals import direct
+from rules.sources import FRENKEL_2021
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -26,10 +27,12 @@ class DRTP:
     learning what is learned already, so look at the best step as well as at the last. B is
     as likely as -B, so the sign is a convention, and public codes differ. The scale is the ratio
     of the hidden layers' learning rate to the readout's, as for `dfa`.
+    Frenkel, Lefebvre, Bol, 2021.
     """
 
     revision: ClassVar[int] = 1
     draws: ClassVar[bool] = True
+    sources: ClassVar[tuple[str, ...]] = (FRENKEL_2021,)
 
     scale: float | Tensor = field(
         default=1.0, metadata={"help": "feedback weights' scale", "range": (0.03, 3.0)}

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from rules.rule import Lesson, State, Trace
 from rules.signals import layered
+from rules.sources import LILLICRAP_2016
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -24,16 +25,16 @@ class FA:
     std is scale / sqrt(n_l), n_l being the width of the layer that receives the signal: at scale
     1 the law of the forward weights of a tanh network. `feedback_scale` names three laws in terms
     of the forward weight's fan-in, which is n_l: relu (sqrt(2 / n_l)), fan-in (sqrt(1 / n_l)) and
-    unit (1, which explodes with depth).
-
-    Source: Lillicrap, Cownden, Tweed, Akerman, "Random synaptic feedback weights support error
-    backpropagation for deep learning", Nature Communications 2016.
+    unit (1, which explodes with depth). Lillicrap, Cownden, Tweed, Akerman, 2016.
     """
 
     revision: ClassVar[int] = 1
     draws: ClassVar[bool] = True
+    sources: ClassVar[tuple[str, ...]] = (LILLICRAP_2016,)
 
-    scale: float | Tensor = field(default=1.0, metadata={"help": "feedback weights' scale"})
+    scale: float | Tensor = field(
+        default=1.0, metadata={"help": "feedback weights' scale", "range": (0.3, 3.0)}
+    )
     feedback_scale: str = field(
         default="fan-in", metadata={"choices": ("fan-in", "relu", "unit"), "help": "law of the std"}
     )

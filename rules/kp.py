@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 from rules.fa import FA
 from rules.rule import Lesson, State, Trace
 from rules.signals import layered
+from rules.sources import AKROUT_2019, KOLEN_1994
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -30,10 +31,12 @@ class KP:
     The time constant is 1 / lam steps: take a lam of at least a few times 1 / steps. Without
     decay B - W^T never changes, though increments that outgrow the start align the two all the
     same. Decay itself costs accuracy, so compare with backpropagation at the same lam.
+    Kolen, Pollack, 1994; Akrout et al., 2019.
     """
 
     revision: ClassVar[int] = 1
     draws: ClassVar[bool] = True
+    sources: ClassVar[tuple[str, ...]] = (KOLEN_1994, AKROUT_2019)
 
     scale: float | Tensor = field(
         default=1.0, metadata={"help": "feedback weights' scale at the start", "range": (0.3, 3.0)}

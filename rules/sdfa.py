@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 from rules.dfa import DFA
 from rules.rule import Lesson, State, Trace
 from rules.signals import direct
+from rules.sources import FRENKEL_2021
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -24,10 +25,12 @@ class SDFA:
     The signal of an example does not fade as its error does, so the learning rate that serves
     the start is too large for the end: look at the best step as well as at the last. The scale
     is the ratio of the hidden layers' learning rate to the readout's, as for `dfa`.
+    Frenkel, Lefebvre, Bol, 2021.
     """
 
     revision: ClassVar[int] = 1
     draws: ClassVar[bool] = True
+    sources: ClassVar[tuple[str, ...]] = (FRENKEL_2021,)
 
     scale: float | Tensor = field(
         default=1.0, metadata={"help": "feedback weights' scale", "range": (0.03, 3.0)}

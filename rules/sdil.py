@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from rules.rule import Lesson, State, Trace
 from rules.signals import direct
+from rules.sources import LANSDELL_2020
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -31,25 +32,31 @@ class SDIL:
 
     A_l starts at 0, so the hidden layers are silent in the first step; signals use A_l before
     its own step. This is this project's definition of the rule, after Lansdell, Prakash, Kording,
-    "Learning to solve the credit assignment problem", ICLR 2020 (feedback learned from node
-    perturbation); the apical dendrite's part that the soma predicts is zero for a context that
-    is an error, and is left out.
+    2020 (feedback learned from node perturbation); the apical dendrite's part that the soma
+    predicts is zero for a context that is an error, and is left out.
     """
 
     revision: ClassVar[int] = 1
     draws: ClassVar[bool] = True
+    sources: ClassVar[tuple[str, ...]] = (LANSDELL_2020,)
     presets: ClassVar[dict[str, dict[str, Any]]] = {
         "seed": {"eta_A": 0.02, "pert_ndirs": 8, "pert_every": 4, "normalize_delta": True}
     }
 
-    eta_A: float | Tensor = field(default=0.1, metadata={"help": "step of A, stable below 2"})
+    eta_A: float | Tensor = field(
+        default=0.1, metadata={"help": "step of A, stable below 2", "range": (0.03, 0.3)}
+    )
     pert_ndirs: int = field(default=1, metadata={"help": "draws a perturbing step", "least": 1})
     pert_every: int = field(default=1, metadata={"help": "steps between perturbations", "least": 1})
-    sigma: float | Tensor = field(default=0.01, metadata={"help": "size of a perturbation"})
+    sigma: float | Tensor = field(
+        default=0.01, metadata={"help": "size of a perturbation", "range": (1e-3, 0.1)}
+    )
     normalize_delta: bool = field(
         default=False, metadata={"help": "scale each hidden signal to the norm of the error"}
     )
-    rho: float | Tensor = field(default=0.05, metadata={"help": "damping of small errors"})
+    rho: float | Tensor = field(
+        default=0.05, metadata={"help": "damping of small errors", "range": (0.01, 1.0)}
+    )
 
     def operations(self, dims: Dims) -> float:
         direct = 2 * dims.outputs * sum(dims.sizes[1:-1])

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from rules.rule import Lesson, State, Trace
+from rules.sources import FRENKEL_2021
 
 if TYPE_CHECKING:
     from rules.dims import Dims
@@ -18,13 +19,13 @@ class Shallow:
     """s_l = 0 for every hidden layer; the readout's signal is the error.
 
     A rule that is no better than this trains a linear readout on random features, whatever its
-    depth. Used as a control by Frenkel, Lefebvre, Bol, "Learning without feedback: fixed random
-    learning signals allow for feedforward training of deep neural networks", Frontiers in
-    Neuroscience 2021. Its alignment is undefined (NaN), its hidden weights never change.
+    depth. Its alignment is undefined (NaN), its hidden weights never change. A control of
+    Frenkel, Lefebvre, Bol, 2021.
     """
 
     revision: ClassVar[int] = 1
     draws: ClassVar[bool] = False
+    sources: ClassVar[tuple[str, ...]] = (FRENKEL_2021,)
 
     def operations(self, dims: Dims) -> float:
         return 0

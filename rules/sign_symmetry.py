@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, ClassVar
 from rules.fa import FA
 from rules.rule import Lesson, State, Trace
 from rules.signals import layered
+from rules.sources import LIAO_2016, MOSKOVITZ_2018, XIAO_2019
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -28,10 +29,12 @@ class USF:
 
     Uniform sign-concordant feedback. The cosine of B with the W^T of a network that has just been
     drawn is sqrt(2 / pi) = .80. Without the root of the width the signals explode with depth.
+    Liao, Leibo, Poggio, 2016; the name is that of Moskovitz, Litwin-Kumar, Abbott, 2018.
     """
 
     revision: ClassVar[int] = 1
     draws: ClassVar[bool] = False
+    sources: ClassVar[tuple[str, ...]] = (LIAO_2016, XIAO_2019, MOSKOVITZ_2018)
 
     scale: float | Tensor = field(
         default=1.0, metadata={"help": "feedback weights' scale", "range": (0.3, 3.0)}
@@ -54,11 +57,12 @@ class FRSF:
 
     Fixed random-magnitude sign-concordant feedback: M is drawn once, from N(0, scale^2 / n_l).
     The cosine of B with the W^T of a network that has just been drawn is 2 / pi = .64; the
-    alignment of M itself says nothing.
+    alignment of M itself says nothing. Sources as for `usf`.
     """
 
     revision: ClassVar[int] = 1
     draws: ClassVar[bool] = True
+    sources: ClassVar[tuple[str, ...]] = (LIAO_2016, XIAO_2019, MOSKOVITZ_2018)
 
     scale: float | Tensor = field(
         default=1.0, metadata={"help": "feedback weights' scale", "range": (0.3, 3.0)}
@@ -81,10 +85,12 @@ class BRSF:
     Batchwise random-magnitude sign-concordant feedback: M is drawn anew at each step, from
     N(0, scale^2 / n_l). Every step draws as many numbers as there are weights above the first
     layer, which takes longer than the step itself in a small network.
+    Sources as for `usf`.
     """
 
     revision: ClassVar[int] = 1
     draws: ClassVar[bool] = True
+    sources: ClassVar[tuple[str, ...]] = (LIAO_2016, XIAO_2019, MOSKOVITZ_2018)
 
     scale: float | Tensor = field(
         default=1.0, metadata={"help": "feedback weights' scale", "range": (0.3, 3.0)}

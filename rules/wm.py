@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 from rules.fa import FA
 from rules.rule import Lesson, State, Trace
 from rules.signals import layered
+from rules.sources import AKROUT_2019
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -31,11 +32,12 @@ class WM:
     eta_B is lam_B over the mean slope. Small noise keeps units linear and loses nothing (there
     is none other); lam_B against eta_B sets the size of the signals, which multiplies from layer
     to layer. The readout is linear and mirrored as such. B starts as feedback alignment's, and
-    signals use it before its own step.
+    signals use it before its own step. Akrout et al., 2019.
     """
 
     revision: ClassVar[int] = 1
     draws: ClassVar[bool] = True
+    sources: ClassVar[tuple[str, ...]] = (AKROUT_2019,)
 
     eta_B: float | Tensor = field(
         default=0.05, metadata={"help": "step of B", "range": (0.005, 0.5)}

@@ -3,8 +3,9 @@
 import pytest
 import yaml
 
-from analysis.report_protocol import protocol, question
+from analysis.report_protocol import bibtex, protocol, question
 from analysis.report_words import counted, decimals, duration, listed, number, probability
+from orchestrator.folder import sources
 from orchestrator.grid import expand
 from orchestrator.spec import dump, study_from
 
@@ -28,7 +29,7 @@ def told(**parts):
     study = study_from(STUDY | parts)
     cells = [{"label": e.cell.rule.label, **e.cell.as_dict()} for e in expand(study).evaluations]
     mapping = yaml.safe_load(dump(study))
-    paragraphs = protocol(mapping, cells)
+    paragraphs = protocol(mapping, cells, sources(expand(study)))
     points = {p.heading: " ".join([p.text, *p.points]) for p in paragraphs}
     return {"question": question(mapping, cells)} | points
 
@@ -172,3 +173,19 @@ def test_numbers_that_stand_together_have_equal_digits(values, shown):
 def test_a_tiny_p_is_not_shown_as_nothing():
     assert [probability(p) for p in (0.0002, 0.0625, 1.0)] == ["<.001", ".062", "1.000"]
     assert probability(float("nan")) == ""
+
+
+def test_the_works_that_rules_come_from_are_cited_once_each_with_their_rules():
+    words = told(rules=["bp", {"name": "kp", "label": "pollack"}, "wm"])["Sources"]
+    assert words.startswith("Rules are those of these works, or made after them: bp: Rumelhart, ")
+    assert 'pollack: Kolen, Pollack, "Backpropagation without weight transport", ' in words
+    assert words.count("Deep learning without weight transport") == 1
+    assert "pollack and wm: Akrout, Wilson, Humphreys, Lillicrap, Tweed, " in words
+
+
+def test_the_works_are_a_bibtex_file():
+    study = study_from(STUDY | {"rules": ["bp", "kp", "wm"]})
+    text = bibtex(sources(expand(study)))
+    assert text.count("@") == 3
+    assert text.startswith("@article{rumelhart1986learning,")
+    assert bibtex({}) == ""

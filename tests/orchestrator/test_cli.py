@@ -332,7 +332,10 @@ def test_the_rules_are_listed_and_told(command, own_rule):
     assert told.out.startswith("sdil (rules.sdil:SDIL, revision ")
     assert "A_l <- A_l + eta_A" in told.out
     assert "eta_A = 0.1" in told.out
-    assert "may be searched" in told.out
+    assert "may be searched; try eta_A: {low: 0.03, high: 0.3}" in told.out
+    assert "in a network 40-64-64-64-64-64-64-10, 1.81 times bp's\n" in told.out
+    assert '\n  Lansdell, Prakash, Kording, "Learning to solve the credit' in told.out
+    assert "\n@inproceedings{lansdell2020learning,\n" in told.out
     own_rule("told")
     assert command("rules", "told:Own").out.startswith("told:Own (told:Own, revision 1)")
 

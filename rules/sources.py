@@ -1,0 +1,114 @@
+"""Where the rules come from: one BibTeX entry a paper, and how to cite it in a line."""
+
+import re
+
+RUMELHART_1986 = """\
+@article{rumelhart1986learning,
+  author = {Rumelhart, David E. and Hinton, Geoffrey E. and Williams, Ronald J.},
+  title = {Learning representations by back-propagating errors},
+  journal = {Nature},
+  volume = {323},
+  pages = {533--536},
+  year = {1986}
+}"""
+
+LILLICRAP_2016 = """\
+@article{lillicrap2016random,
+  author = {Lillicrap, Timothy P. and Cownden, Daniel and Tweed, Douglas B. and Akerman, Colin J.},
+  title = {Random synaptic feedback weights support error backpropagation for deep learning},
+  journal = {Nature Communications},
+  volume = {7},
+  pages = {13276},
+  year = {2016}
+}"""
+
+NOKLAND_2016 = """\
+@inproceedings{nokland2016direct,
+  author = {Nøkland, Arild},
+  title = {Direct feedback alignment provides learning in deep neural networks},
+  booktitle = {Advances in Neural Information Processing Systems},
+  year = {2016}
+}"""
+
+LANSDELL_2020 = """\
+@inproceedings{lansdell2020learning,
+  author = {Lansdell, Benjamin James and Prakash, Prashanth Ravi and Kording, Konrad Paul},
+  title = {Learning to solve the credit assignment problem},
+  booktitle = {International Conference on Learning Representations},
+  year = {2020}
+}"""
+
+FRENKEL_2021 = """\
+@article{frenkel2021learning,
+  author = {Frenkel, Charlotte and Lefebvre, Martin and Bol, David},
+  title = {Learning without feedback: fixed random learning signals allow for feedforward training
+    of deep neural networks},
+  journal = {Frontiers in Neuroscience},
+  volume = {15},
+  pages = {629892},
+  year = {2021}
+}"""
+
+LIAO_2016 = """\
+@inproceedings{liao2016how,
+  author = {Liao, Qianli and Leibo, Joel Z. and Poggio, Tomaso},
+  title = {How important is weight symmetry in backpropagation?},
+  booktitle = {Thirtieth AAAI Conference on Artificial Intelligence},
+  year = {2016}
+}"""
+
+XIAO_2019 = """\
+@inproceedings{xiao2019biologically,
+  author = {Xiao, Will and Chen, Honglin and Liao, Qianli and Poggio, Tomaso},
+  title = {Biologically-plausible learning algorithms can scale to large datasets},
+  booktitle = {International Conference on Learning Representations},
+  year = {2019}
+}"""
+
+MOSKOVITZ_2018 = """\
+@misc{moskovitz2018feedback,
+  author = {Moskovitz, Theodore H. and Litwin-Kumar, Ashok and Abbott, L. F.},
+  title = {Feedback alignment in deep convolutional networks},
+  howpublished = {arXiv:1812.06488},
+  year = {2018}
+}"""
+
+KOLEN_1994 = """\
+@inproceedings{kolen1994backpropagation,
+  author = {Kolen, John F. and Pollack, Jordan B.},
+  title = {Backpropagation without weight transport},
+  booktitle = {IEEE International Conference on Neural Networks},
+  volume = {3},
+  pages = {1375--1380},
+  year = {1994}
+}"""
+
+AKROUT_2019 = """\
+@inproceedings{akrout2019deep,
+  author = {Akrout, Mohamed and Wilson, Collin and Humphreys, Peter C. and Lillicrap, Timothy and
+    Tweed, Douglas B.},
+  title = {Deep learning without weight transport},
+  booktitle = {Advances in Neural Information Processing Systems},
+  year = {2019}
+}"""
+
+
+def citation(entry: str) -> str:
+    """A BibTeX entry in one line: family names, title, venue, year.
+
+    An entry without an author or a title comes back as it is, on one line.
+    """
+    found = re.findall(r'(\w+)\s*=\s*[{"](.*?)[}"]\s*,?\s*$', entry, re.MULTILINE | re.DOTALL)
+    told = {name.lower(): " ".join(value.split()) for name, value in found}
+    if not told.get("author") or not told.get("title"):
+        return " ".join(entry.split())
+    names = ", ".join(_family(name) for name in told["author"].split(" and "))
+    venues = (told.get(kind) for kind in ("journal", "booktitle", "howpublished", "publisher"))
+    where = " ".join(filter(None, [next(filter(None, venues), ""), told.get("year")]))
+    return ", ".join(filter(None, [names, f'"{told["title"]}"', where]))
+
+
+def _family(name: str) -> str:
+    """The family name, of `Family, Given` or `Given Family`."""
+    family, comma, _ = name.partition(",")
+    return family.strip() if comma else name.split()[-1]
