@@ -78,7 +78,7 @@ _LOOKS = {
     "fdfa": Look("#AA4499", "8"),
     "ddtp": Look("#999933", "H"),
     "pepita": Look("#CC6677", "v"),
-    "local": Look("#CBB45F", "s"),
+    "local-loss": Look("#CBB45F", "s"),
     "pc": Look("#661100", "^"),
 }
 _COLORS = tuple(look.color for look in _LOOKS.values())

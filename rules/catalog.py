@@ -27,6 +27,12 @@ BUILT_IN = {
     "kp": "rules.kp:KP",
     "wm": "rules.wm:WM",
     "sdil": "rules.sdil:SDIL",
+    "np": "rules.node_perturbation:NP",
+    "fdfa": "rules.fdfa:FDFA",
+    "ddtp": "rules.ddtp:DDTP",
+    "pepita": "rules.pepita:PEPITA",
+    "local-loss": "rules.local_loss:LocalLoss",
+    "pc": "rules.pc:PC",
 }
 """Names of the rules that come along. Packages add theirs as entry points `rulesweep.rules`."""
 

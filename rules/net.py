@@ -155,15 +155,27 @@ class Net:
     ) -> list[Tensor]:
         """The losses after adding shifts[l-1] to h_l, one hidden layer l at a time.
 
-        Each shift is (replica, batch, n_l); the answer has a (replica, batch) a hidden layer. All
-        perturbed copies travel upwards together, stacked along the batch, so that depth L costs L
-        products of growing size and not L(L+1)/2 small ones.
+        Each shift is (replica, batch, n_l); the answer has a (replica, batch) a hidden layer.
         """
-        batch, depth = trace.losses.shape[1], len(shifts)
+        repeats = (1, len(shifts), *[1] * (trace.targets.dim() - 2))
+        losses = self.losses(self._lifted(params, trace, shifts), trace.targets.repeat(repeats))
+        return list(torch.split(losses, trace.losses.shape[1], dim=1))
+
+    def perturbed_logits(
+        self, params: Params, trace: Trace, shifts: Sequence[Tensor]
+    ) -> list[Tensor]:
+        """As `perturbed_losses`, but the readout: a (replica, batch, outputs) a hidden layer."""
+        lifted = self._lifted(params, trace, shifts)
+        return list(torch.split(lifted, trace.losses.shape[1], dim=1))
+
+    def _lifted(self, params: Params, trace: Trace, shifts: Sequence[Tensor]) -> Tensor:
+        """The readout of one shifted copy for every hidden layer, stacked along the batch.
+
+        All copies travel upwards together, so that depth L costs L products of growing size and
+        not L(L+1)/2 small ones.
+        """
         wave = trace.inputs[1] + shifts[0]
-        for l in range(1, depth):
+        for l in range(1, len(shifts)):
             _, above = self.layer(params, l, wave)
             wave = torch.cat([above, trace.inputs[l + 1] + shifts[l]], dim=1)
-        logits = self.preactivation(params, -1, wave)
-        repeats = (1, depth, *[1] * (trace.targets.dim() - 2))
-        return list(torch.split(self.losses(logits, trace.targets.repeat(repeats)), batch, dim=1))
+        return self.preactivation(params, -1, wave)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from rules.perturbation import gradients, lifted_operations
 from rules.rule import Lesson, State, Trace
 from rules.signals import direct
 from rules.sources import LANSDELL_2020
@@ -60,8 +61,8 @@ class SDIL:
 
     def operations(self, dims: Dims) -> float:
         direct = 2 * dims.outputs * sum(dims.sizes[1:-1])
-        lifted = sum(2 * l * weights for l, weights in enumerate(dims.weights))  # l copies pass
-        return direct + (self.pert_ndirs * lifted + 2 * direct) / self.pert_every
+        perturbing = self.pert_ndirs * lifted_operations(dims)
+        return direct + (perturbing + 2 * direct) / self.pert_every
 
     def init(self, dims: Dims, streams: Streams) -> State:
         return {"A": tuple(streams.zeros((dims.outputs, n)) for n in dims.sizes[1:-1])}
@@ -72,25 +73,8 @@ class SDIL:
             lesson = lesson.normalized()
         if trace.measuring or trace.step % self.pert_every:
             return lesson, state
-        return lesson, {"A": self.learn(trace, state["A"], self.targets(trace, params))}
-
-    def targets(self, trace: Trace, params: Params) -> list[Tensor]:
-        """ghat_1..ghat_L, estimates of dloss/dh_l for every example: (replica, batch, n_l)."""
-        hidden = trace.inputs[1:]
-        total: list[Tensor] = []
-        for k in range(self.pert_ndirs):
-            xi = [
-                trace.streams.normal(f"perturbation/{l}/{k}", tuple(h.shape[1:]), trace.step)
-                for l, h in enumerate(hidden, start=1)
-            ]
-            shifted = trace.net.perturbed_losses(params, trace, [self.sigma * x for x in xi])
-            scale = self.sigma * self.pert_ndirs
-            ghat = [
-                (loss - trace.losses).unsqueeze(-1) / scale * x
-                for loss, x in zip(shifted, xi, strict=True)
-            ]
-            total = [t + g for t, g in zip(total, ghat, strict=True)] if total else ghat
-        return total
+        targets = gradients(trace, params, self.pert_ndirs, self.sigma)
+        return lesson, {"A": self.learn(trace, state["A"], targets)}
 
     def learn(
         self, trace: Trace, A: tuple[Tensor, ...], targets: list[Tensor]

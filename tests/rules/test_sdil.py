@@ -12,6 +12,7 @@ from rules.bp import BP
 from rules.dfa import DFA
 from rules.measure import cosine
 from rules.net import Net, Params
+from rules.perturbation import gradients
 from rules.rule import State
 from rules.sdil import SDIL
 from rules.testing import Case
@@ -143,7 +144,7 @@ def test_the_mean_of_many_targets_is_the_gradient():
     x, targets = x.expand(-1, 4096, -1), targets.expand(-1, 4096)  # 4096 draws for one example
     trace = case.net.trace(params, x, targets, case.streams, 0)
     true, _ = BP().teach(trace, params, {})
-    drawn = SDIL(sigma=1e-3).targets(trace, params)
+    drawn = gradients(trace, params, draws=1, sigma=1e-3)
     for ghat, g, slope in zip(drawn, true.signals, trace.slopes, strict=False):
         assert cosine((ghat * slope).mean(1), g[:, 0]).min() > 0.99
 
