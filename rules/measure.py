@@ -53,7 +53,13 @@ def cosine(a: Tensor, b: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class Credit:
-    """How a rule's signals relate to the true ones, each (replica, hidden layer) in float64."""
+    """How a rule's signals relate to the true ones, each (replica, hidden layer) in float64.
+
+    A rule with a presynaptic factor of its own is measured by the updates h_{l-1}^T s_l that
+    single examples ask for, since its signals alone mean little. The cosine and the norm of an
+    outer product are the products of those of its factors, so that nothing changes for a rule
+    that takes the layer's input, as the true update does.
+    """
 
     alignment: Tensor  # cos(r_l, -g_l), mean over examples; NaN for a silent layer
     update_cosine: Tensor  # cosine of the two weight updates of the batch
@@ -74,9 +80,14 @@ def credit(
     true, _ = BP().teach(trace, params, {})
     cosines, updates, ratios = [], [], []
     for l, (s, g) in enumerate(zip(taught.signals[:-1], true.signals[:-1], strict=True)):
-        cosines.append(cosine(s, g).nanmean(-1))
+        alike, norms = cosine(s, g), (s.norm(dim=-1), g.norm(dim=-1))
+        if taught.inputs:
+            own, h = taught.inputs[l], trace.inputs[l]
+            alike = alike * cosine(own, h)
+            norms = norms[0] * own.norm(dim=-1), norms[1] * h.norm(dim=-1)
+        cosines.append(alike.nanmean(-1))
         updates.append(cosine(_update(net, trace, taught, l), _update(net, trace, true, l)))
-        ratios.append(s.norm(dim=-1).mean(-1) / g.norm(dim=-1).mean(-1))
+        ratios.append(norms[0].mean(-1) / norms[1].mean(-1))
     return Credit(*(torch.stack(v, dim=-1) for v in (cosines, updates, ratios)))
 
 

@@ -70,15 +70,22 @@ class Alone:
     @property
     def error(self) -> Array:
         """dloss/dlogits."""
+        return self.error_of(self.logits)
+
+    def error_of(self, logits: Array) -> Array:
+        """dloss/dlogits at other logits."""
         if isinstance(self.target, np.ndarray):
-            return self.logits - self.target
-        p = np.exp(self.logits) / sum(np.exp(self.logits))
+            return logits - self.target
+        p = np.exp(logits) / sum(np.exp(logits))
         return p - (np.arange(len(p)) == self.target)
+
+    def shifted_logits(self, l: int, shift: Array) -> Array:
+        """The logits after adding `shift` to h_l."""
+        return self.upwards(l, self.h[l] + shift)[-1]
 
     def shifted_loss(self, l: int, shift: Array) -> float:
         """The loss after adding `shift` to h_l."""
-        *_, logits = self.upwards(l, self.h[l] + shift)
-        return self.loss_of(logits)
+        return self.loss_of(self.shifted_logits(l, shift))
 
 
 def networks(case: Case) -> Iterator[Alone]:
@@ -116,7 +123,10 @@ def alone() -> Callable[[Case], Iterator[Alone]]:
 
 
 class Teacher(Protocol):
-    """A rule for one network in plain loops, straight from its paper's equation."""
+    """A rule for one network in plain loops, straight from its paper's equation.
+
+    One that takes other presynaptic factors than h_0..h_L has a method `inputs` for them.
+    """
 
     def signals(self, one: Alone, step: int) -> list[Array]:
         """s_1..s_{L+1} for one example."""
@@ -190,8 +200,10 @@ class Descent:
             place = self.replica, i, weights, biases
             ones.append(Alone(*place, net.activation, net.residual, x, target))
             signals = self.teacher.signals(ones[-1], step)
+            own = getattr(self.teacher, "inputs", None)
+            inputs = own(ones[-1]) if own else ones[-1].h
             for l, s in enumerate(signals):
-                total[l] = total[l] + np.outer(ones[-1].h[l], s)
+                total[l] = total[l] + np.outer(inputs[l], s)
                 if self.case.bias:
                     total[layers + l] = total[layers + l] + s
         self.velocity = [

@@ -14,7 +14,10 @@ from rules.dfa import DFA
 from rules.dims import Dims
 from rules.measure import CHUNK, chance, cosine, credit, evaluate, input_probe, probes, ridge_probe
 from rules.net import Net, Params
+from rules.pc import PC
+from rules.pepita import PEPITA
 from rules.record import Recorder
+from rules.rule import Rule
 from rules.sdil import SDIL
 from rules.settings import Measure, Network, Training
 from rules.streams import Streams
@@ -76,6 +79,27 @@ def test_credit_is_the_mean_cosine_over_examples_and_the_cosine_of_the_updates()
                 v[r, l].item() for v in (found.alignment, found.update_cosine, found.norm_ratio)
             ]
             assert values == pytest.approx(wanted, abs=1e-12)
+
+
+@pytest.mark.parametrize("rule", [PEPITA(scale=3.0), PC(prediction="strict")], ids=str)
+def test_a_rule_with_presynaptic_factors_of_its_own_is_measured_by_its_examples_updates(rule: Rule):
+    case = Case()
+    held_out, state = examples(20, case), rule.init(case.dims, case.streams)
+    found = credit(case.net, rule, case.params(), state, case.streams, held_out)
+    trace = case.net.trace(case.params(), *held_out.batch(3), case.streams, 0)
+    taught, true = (r.teach(trace, case.params(), state)[0] for r in (rule, BP()))
+    for l in range(2):
+        v = torch.einsum("rbi,rbj->rbij", taught.inputs[l], taught.signals[l]).flatten(2)
+        w = torch.einsum("rbi,rbj->rbij", trace.inputs[l], true.signals[l]).flatten(2)
+        alike = torch.nn.functional.cosine_similarity(v, w, dim=-1, eps=0).mean(-1)
+        ratio = v.norm(dim=-1).mean(-1) / w.norm(dim=-1).mean(-1)
+        update = torch.nn.functional.cosine_similarity(v.sum(1), w.sum(1), dim=-1, eps=0)
+        for value, wanted in zip(
+            (found.alignment, found.norm_ratio, found.update_cosine),
+            (alike, ratio, update),
+            strict=True,
+        ):
+            torch.testing.assert_close(value[:, l], wanted, rtol=0, atol=1e-12)
 
 
 def test_alignment_by_chance_is_that_of_feedback_drawn_anew():
