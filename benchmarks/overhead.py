@@ -18,6 +18,7 @@ from benchmarks.numbers import Number, number
 from benchmarks.sizes import Sizes
 from benchmarks.studies import many_packs
 from orchestrator import schedule
+from orchestrator.driver import settings
 from orchestrator.folder import study_id
 from orchestrator.grid import expand
 from orchestrator.store import Store
@@ -51,7 +52,7 @@ class IdleTrial(schedule.PackTrial):
 
     def setup(self, config: dict[str, Any], **shared: Any) -> None:
         super().setup(config, **shared)
-        self.worker = IdleWorker(shared["data"], shared["threads"])
+        self.worker = IdleWorker(shared["data"], **shared["settings"])
 
 
 class ClockedPump(Pump):
@@ -98,7 +99,7 @@ def fit(pump: Pump, folder: Path, workers: int) -> float:
     try:
         began = time.perf_counter()
         with patch.object(schedule, "PackTrial", IdleTrial):
-            schedule.run(pump, folder, [])
+            schedule.run(pump, folder, [], settings(pump.grid.study))
     finally:
         schedule.stop()
     return began

@@ -130,7 +130,12 @@ def _refuse_changed(pump: Pump, folder: Path) -> None:
 def _train_here(pump: Pump) -> None:
     from orchestrator.worker import Worker  # torch takes seconds to import
 
-    run_inline(pump, Worker(pump.grid.data, pump.grid.study.resources.cpus).train_pack)
+    run_inline(pump, Worker(pump.grid.data, **settings(pump.grid.study)).train_pack)
+
+
+def settings(study: Study) -> dict[str, Any]:
+    """What a study says to its workers."""
+    return {"threads": study.resources.cpus, "save_weights": study.measure.save_weights}
 
 
 def _train_on_ray(
@@ -144,7 +149,7 @@ def _train_on_ray(
         room = schedule.slots(resources.cpus, resources.gpus)
         pump.workers = min(room, workers or room)
         with interruptible():  # Ray has put a handler of its own over ours
-            schedule.run(pump, folder, paths)
+            schedule.run(pump, folder, paths, settings(pump.grid.study))
     finally:
         schedule.stop()
 

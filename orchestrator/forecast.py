@@ -10,7 +10,7 @@ from pathlib import Path
 
 from orchestrator.driver import default_folder, importable
 from orchestrator.folder import study_id
-from orchestrator.grid import Grid, expand
+from orchestrator.grid import Evaluation, Grid, expand
 from orchestrator.spec import Study
 from orchestrator.store import Store
 from orchestrator.sweep import Pump
@@ -28,6 +28,13 @@ class Plan:
     seconds: float | None  # estimated on `workers` workers of this machine; None: not measured
     workers: int
     modules: tuple[str, ...]  # the user's own modules that the study will import
+
+    @property
+    def weights(self) -> float:
+        """Megabytes of weights that the run folder will keep; 0 where the study keeps none."""
+        if not self.grid.study.measure.save_weights:
+            return 0.0
+        return sum(map(_weights, self.grid.evaluations)) / 1e6
 
     @property
     def missing(self) -> int:
@@ -109,6 +116,14 @@ def seconds_a_network(cell: Cell, grid: Grid) -> float:
     recording = (short - few * step) / 2 * points
     measuring = (timed(few, tuning=False) - short) / 2 * points
     return step * cell.training.steps + recording + _evaluation_share(grid, cell) * measuring
+
+
+def _weights(evaluation: Evaluation) -> int:
+    """Bytes of the weights of a cell's evaluated networks."""
+    cell = evaluation.cell
+    networks = {(init, feedback if cell.rule.draws else 0) for init, feedback in evaluation.seeds}
+    bytes_each = cell.dims.parameter_count * int(cell.training.dtype.removeprefix("float")) // 8
+    return len(networks) * bytes_each
 
 
 def _evaluation_share(grid: Grid, cell: Cell) -> float:

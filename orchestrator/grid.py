@@ -175,7 +175,7 @@ def _cell(
     reference = {r.label: r for r in rules}.get(study.training.match_compute or "")
     share = step_cost(reference, dims) / cost if reference else 1.0
     device = "cuda" if study.resources.gpus else "cpu"
-    measure = Measure(**study.measure.model_dump())
+    measure = Measure(**study.measure.model_dump(exclude={"save_weights"}))
     return Cell(rule, task, network, _training(study, task, share), measure, device, cost)
 
 

@@ -207,13 +207,14 @@ class Compare(Part):
 
 
 class Measure(Part):
-    """What is measured besides losses and accuracies, as in `rules.settings.Measure`."""
+    """What is measured besides losses and accuracies, as in `rules.settings.Measure`; and kept."""
 
     alignment: Flag = True
     probes: Flag = True
     examples: Count = 500
     probe_examples: Count = 10_000
     ridge: Positive = 0.1
+    save_weights: Flag = False  # keep every evaluated network's weights in the run folder
 
 
 class Resources(Part):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from math import isnan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,6 +16,7 @@ from orchestrator.grid import Grid, expand
 from orchestrator.spec import load_study
 from orchestrator.store import Store, StoreError, current, trials
 from orchestrator.trial import Pack, Trial
+from orchestrator.weights import path_of, read
 
 if TYPE_CHECKING:
     from rules.net import Net, Params
@@ -58,7 +60,7 @@ def verify(
     if trial and trial not in rows:
         raise StoreError(f"{folder} has no finished trial {trial}; ids are in the column `trial`")
     grid = _grid(folder, data_dir)
-    known = _trials(grid, folder)
+    known = _trials(grid, Store(folder))
     chosen = [trial] if trial else _spread(list(rows), sample)
     again = {key: _found(key, known) for key in chosen}  # all of them, before any trains
     worker = Worker(grid.data, grid.study.resources.cpus)
@@ -72,7 +74,10 @@ def verify(
 def load_network(
     run: str | Path, trial: str, data_dir: Path | None = None
 ) -> tuple[Net, Params, Task]:
-    """The trained network of a row, trained again: its architecture, its parameters, its data.
+    """The trained network of a row: its architecture, its parameters, its data.
+
+    The parameters are those that the run saved (`measure.save_weights`); where it saved none, or
+    where their file is damaged, the network is trained again, exactly.
 
     The parameters have one replica; `net.hidden(params, x)` gives the hidden layers' outputs for
     x of shape (1, examples, inputs), and `task.test.batch(1)` such an x with its targets.
@@ -80,19 +85,50 @@ def load_network(
     Raises:
         StoreError: no such run, no such trial in it, or a network that diverged.
     """
-    from orchestrator.worker import Worker, job_of
+    from orchestrator.worker import Worker
     from rules.net import Net
-    from rules.train import fit
 
     folder = Path(run)
     grid = _grid(folder, data_dir)
-    found = _found(trial, _trials(grid, folder))
-    task = Worker(grid.data, grid.study.resources.cpus).task(found.cell)
-    _, learner = fit(job_of([found]), task)
-    if not learner.replicas:
+    store = Store(folder)
+    found = _found(trial, _trials(grid, store))
+    if store.answers.get(trial, {}).get("status") == "diverged":
         raise StoreError(f"the network of trial {trial} diverged: there are no weights to load")
+    task = Worker(grid.data, grid.study.resources.cpus).task(found.cell)
+    wanted = grid.study.measure.save_weights and not found.tuning
+    params = _saved(folder, found, said=wanted) or _trained(found, task)
     network, loss = found.cell.network, found.cell.training.loss
-    return Net(network.activation, network.residual, loss), learner.params, task
+    return Net(network.activation, network.residual, loss), params, task
+
+
+def _saved(folder: Path, trial: Trial, *, said: bool) -> Params | None:
+    """The parameters that the run kept; where that is `said` to be so, their lack is told."""
+    import torch
+
+    from rules.net import Params
+
+    if not (said or path_of(folder, trial.id).exists()):
+        return None
+    sizes = list(pairwise(trial.cell.dims.sizes))
+    shapes = {f"W{l}": pair for l, pair in enumerate(sizes, start=1)}
+    if trial.cell.dims.bias:
+        shapes |= {f"b{l}": (1, width) for l, (_, width) in enumerate(sizes, start=1)}
+    arrays = read(folder, trial.id, shapes, trial.cell.training.dtype)
+    if arrays is None:
+        return None
+    device = torch.device(trial.cell.device)
+    tensors = [torch.from_numpy(array)[None].to(device) for array in arrays.values()]
+    return Params(tuple(tensors[: len(sizes)]), tuple(tensors[len(sizes) :]))
+
+
+def _trained(trial: Trial, task: Task) -> Params:
+    from orchestrator.worker import job_of
+    from rules.train import fit
+
+    _, learner = fit(job_of([trial]), task)
+    if not learner.replicas:
+        raise StoreError(f"the network of trial {trial.id} diverged: there are no weights to load")
+    return learner.params
 
 
 def _grid(folder: Path, data_dir: Path | None) -> Grid:
@@ -116,9 +152,8 @@ def _spread(ids: Sequence[str], sample: int) -> list[str]:
     return list(ids[::stride][:sample])
 
 
-def _trials(grid: Grid, folder: Path) -> dict[str, Trial]:
+def _trials(grid: Grid, store: Store) -> dict[str, Trial]:
     """The trials of a finished or half-finished run, found by replaying it from its table."""
-    store = Store(folder)
     found: dict[str, Trial] = {}
     for campaign in campaigns(grid):
         steps = campaign.run(store.asked.get(campaign.id, {}))

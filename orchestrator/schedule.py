@@ -103,7 +103,8 @@ class PumpSearcher(Searcher):
         if pack is None:
             return
         try:
-            self._pump.give(pack, None if error or not result else result["rows"])
+            # Tune keeps every result to the end of the run, so the rows are taken out of it.
+            self._pump.give(pack, None if error or not result else result["rows"].pop())
         except Exception as failure:  # raised again after Tune has let go of its workers
             self.error = failure
 
@@ -122,23 +123,23 @@ class PackTrial(tune.Trainable):
         from orchestrator.worker import Worker  # torch, which the driver can do without
 
         sys.path.extend(path for path in shared["paths"] if path not in sys.path)
-        self.worker = Worker(shared["data"], shared["threads"])
+        self.worker = Worker(shared["data"], **shared["settings"])
 
     def reset_config(self, new_config: dict[str, Any]) -> bool:
         return True
 
     def step(self) -> dict[str, Any]:
-        return {"done": True, "rows": self.worker.train_pack(self.config["pack"])}
+        return {"done": True, "rows": [self.worker.train_pack(self.config["pack"])]}
 
 
-def run(pump: Pump, folder: Path, paths: Sequence[str]) -> None:
+def run(pump: Pump, folder: Path, paths: Sequence[str], settings: Mapping[str, Any]) -> None:
     """Train all that the pump has, on the Ray that was started; returns when it is done or stopped.
 
-    `paths` are folders in which workers find the user's own rules.
+    `paths` are folders in which workers find the user's own rules, `settings` those of a Worker.
     """
     resources, searcher = pump.grid.study.resources, PumpSearcher(pump)
     trainable = tune.with_parameters(
-        PackTrial, data=pump.grid.data, threads=resources.cpus, paths=list(paths)
+        PackTrial, data=pump.grid.data, settings=dict(settings), paths=list(paths)
     )
     tuner = tune.Tuner(
         tune.with_resources(trainable, {"cpu": resources.cpus, "gpu": resources.gpus}),

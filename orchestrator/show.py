@@ -66,6 +66,8 @@ def planned(plan: Plan) -> Iterator[RenderableType]:
     yield _networks(plan)
     for warning in plan.warnings:
         yield Text(f"note: {warning}", style="yellow")
+    if plan.weights:
+        yield Text(f"weights to be kept in the run folder: {plan.weights:.3g} MB")
     if plan.modules:
         yield Text(f"will import: {', '.join(plan.modules)}")
     if plan.missing and plan.seconds is not None:

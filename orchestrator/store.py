@@ -24,6 +24,7 @@ from orchestrator.part_files import (
     write_part,
     write_table,
 )
+from orchestrator.weights import put_down
 
 __all__ = [
     "COLUMNS",
@@ -179,7 +180,8 @@ class Store:
             self._planned.update(keys)
 
     def add(self, results: pa.Table) -> None:
-        """Write down what training gave, then know it."""
+        """Write down what training gave, weights before their rows, then know it."""
+        results = put_down(self.folder, results)
         self.append(results)
         self.answers |= self._answers(results)
 

@@ -17,11 +17,13 @@ import torch
 
 from orchestrator.columns import table_of, to_blob
 from orchestrator.trial import Cell, Pack, Trial, pack_from
+from orchestrator.weights import COLUMN, as_npz, with_weights
 from rules import catalog
 from rules.dataset import Data
+from rules.net import Params
 from rules.record import Outcome, Point
 from rules.task import Task, task_of
-from rules.train import Job, train
+from rules.train import Job, fit
 
 Row = dict[str, Any]
 
@@ -45,6 +47,7 @@ class Worker:
 
     data: Mapping[str, Data]
     threads: int = 1
+    save_weights: bool = False  # send the evaluated networks' weights along with their rows
     tasks: dict[tuple[str, float, int, str, str], Task] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -55,7 +58,8 @@ class Worker:
         pack = pack_from(packed)
         began = time.perf_counter()
         rows = self.rows(pack.trials)
-        return to_blob(table_of(_completed(rows, pack, time.perf_counter() - began)))
+        table = table_of(_completed(rows, pack, time.perf_counter() - began))
+        return to_blob(with_weights(table, rows))
 
     def rows(self, trials: Sequence[Trial]) -> list[Row]:
         """Train trials together; where that raises, halve them until the guilty one stands alone.
@@ -64,8 +68,12 @@ class Worker:
         pack that is too large for the memory.
         """
         try:
-            outcomes = train(job_of(trials), self.task(trials[0].cell))
-            return [row_of(outcome) for outcome in outcomes]
+            outcomes, learner = fit(job_of(trials), self.task(trials[0].cell))
+            rows = [row_of(outcome) for outcome in outcomes]
+            if self.save_weights and not trials[0].tuning:
+                for place, replica in enumerate(learner.replicas):
+                    rows[replica][COLUMN] = _file(trials[replica], learner.params.keep([place]))
+            return rows
         except Exception:  # the one broad catch: a rule is a user's code, and an error is a row
             error = traceback.format_exc()
         if len(trials) == 1:
@@ -106,6 +114,11 @@ def job_of(trials: Sequence[Trial]) -> Job:
         tuple(point["lr"] for point in points),
         None if trials[0].tuning else cell.measure,
     )
+
+
+def _file(trial: Trial, params: Params) -> bytes:
+    weights, biases = ([t[0].cpu().numpy() for t in p] for p in (params.weights, params.biases))
+    return as_npz(trial.id, weights, biases)
 
 
 def row_of(outcome: Outcome) -> Row:

@@ -2,7 +2,7 @@ import pytest
 
 from orchestrator import schedule
 from orchestrator.columns import named
-from orchestrator.driver import importable
+from orchestrator.driver import importable, settings
 from orchestrator.folder import describe, study_id
 from orchestrator.grid import expand
 from orchestrator.store import Store, StoreError, trials
@@ -30,7 +30,7 @@ def train_on_ray(cluster, tmp_path):
         describe(tmp_path / folder, grid, None, paths)
         pump = Pump(grid, Store(tmp_path / folder), study_id(grid))
         pump.workers = schedule.slots(study.resources.cpus, study.resources.gpus)
-        schedule.run(pump, tmp_path / folder, paths)
+        schedule.run(pump, tmp_path / folder, paths, settings(study))
         return pump
 
     return trained
