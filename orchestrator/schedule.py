@@ -7,6 +7,7 @@ import shutil
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from pickle import PickleBuffer
 from typing import Any
 
 from orchestrator import ray_settings  # noqa: F401 - they must stand before Ray is imported
@@ -129,7 +130,8 @@ class PackTrial(tune.Trainable):
         return True
 
     def step(self) -> dict[str, Any]:
-        return {"done": True, "rows": [self.worker.train_pack(self.config["pack"])]}
+        # Outside the pickle the rows lie in shared memory, where the driver reads them uncopied.
+        return {"done": True, "rows": [PickleBuffer(self.worker.train_pack(self.config["pack"]))]}
 
 
 def run(pump: Pump, folder: Path, paths: Sequence[str], settings: Mapping[str, Any]) -> None:

@@ -1,3 +1,6 @@
+from pathlib import Path
+
+import numpy as np
 import pytest
 
 from orchestrator import schedule
@@ -42,6 +45,7 @@ def test_where_it_ran_does_not_matter(small, train, train_on_ray, table):
         grid={"depth": 3, "width": 7, "seeds": 3, "residual": [False, True]},
         search={"lr": {"low": 0.01, "high": 1e4}, "points": 3, "seeds": 1, "per": ["depth"]},
         resources={"replicas": 5},
+        measure={"save_weights": True},
     )
     pump = train_on_ray(study, "ray")
     assert pump.workers == 2
@@ -50,6 +54,15 @@ def test_where_it_ran_does_not_matter(small, train, train_on_ray, table):
     assert table("ray") == table("inline")
     assert len(table("ray")) == 3 * 2 * (2 * 3 + 3)
     assert train(study, "ray").trained == 0
+    assert weights("ray") == weights("inline")
+    rows = [row for row in trials("ray").to_pylist() if row["phase"] == "evaluate"]
+    assert {r["trial"] for r in rows if r["status"] == "ok"} == set(weights("ray"))
+
+
+def weights(folder):
+    """The arrays that a run kept, as bytes by trial and name."""
+    files = {path.stem: np.load(path) for path in Path(folder, "weights").iterdir()}
+    return {trial: {k: v.tobytes() for k, v in file.items()} for trial, file in files.items()}
 
 
 ONE = {"depth": 1, "width": 8, "seeds": 2}
