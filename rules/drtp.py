@@ -26,7 +26,9 @@ class DRTP:
     need not wait for the output, and their signal does not vanish with the loss: they go on
     learning what is learned already, so look at the best step as well as at the last. B is
     as likely as -B, so the sign is a convention, and public codes differ. The scale is the ratio
-    of the hidden layers' learning rate to the readout's, as for `dfa`.
+    of the hidden layers' learning rate to the readout's, as for `dfa`. On mnist-1d it is no better
+    than `shallow`: test accuracy .31 against .31 at depth 3, .35 against .34 at depth 1 (width 64,
+    600 steps, best of several rates and scales, three seeds).
     Frenkel, Lefebvre, Bol, 2021.
     """
 

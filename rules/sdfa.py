@@ -24,7 +24,9 @@ class SDFA:
 
     The signal of an example does not fade as its error does, so the learning rate that serves
     the start is too large for the end: look at the best step as well as at the last. The scale
-    is the ratio of the hidden layers' learning rate to the readout's, as for `dfa`.
+    is the ratio of the hidden layers' learning rate to the readout's, as for `dfa`. On mnist-1d
+    it is no better than `shallow`: test accuracy .28 against .31 at depth 3, .32 against .34 at
+    depth 1 (width 64, 600 steps, best of several rates and scales, three seeds).
     Frenkel, Lefebvre, Bol, 2021.
     """
 

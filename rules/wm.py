@@ -29,10 +29,10 @@ class WM:
         B_{l+1} <- (1 - lam_B) B_{l+1} + eta_B / (N noise^2) sum_i (y_i - mean_j y_j)^T xi_i
 
     whose mean tends to (eta_B / lam_B) W^T diag(mean phi'): the size of B is that of W^T when
-    eta_B is lam_B over the mean slope. Small noise keeps units linear and loses nothing (there
-    is none other); lam_B against eta_B sets the size of the signals, which multiplies from layer
-    to layer. The readout is linear and mirrored as such. B starts as feedback alignment's, and
-    signals use it before its own step. Akrout et al., 2019.
+    eta_B is lam_B over the mean slope, and what is amiss in it multiplies from layer to layer.
+    Small noise keeps units where they are linear; a small lam_B averages over more of it but
+    follows the weights later, by 1 / lam_B steps. The readout is linear and mirrored as such. B
+    starts as feedback alignment's, and signals use it before its own step. Akrout et al., 2019.
     """
 
     revision: ClassVar[int] = 1
