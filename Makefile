@@ -5,7 +5,7 @@ BIN = $(VENV)/bin
 PIP = $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check format bench wheel clean
+.PHONY: help demo test check format oracles bench wheel clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -25,6 +25,10 @@ check: $(VENV)/installed-check  ## formatting, lint, types, arrows between packa
 format: $(VENV)/installed-check  ## format the code
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+
+oracles: $(VENV)/installed-test  ## compare a step of the rules with published code (see tests/oracles)
+	$(PIP) --no-deps --upgrade --target build/oracles biotorch==0.0.16
+	PYTHONPATH=build/oracles $(BIN)/python -m pytest -q -m oracle tests/oracles
 
 bench: $(VENV)/installed-test  ## measure speed and memory side by side (minutes)
 	$(BIN)/python -m benchmarks
