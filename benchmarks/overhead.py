@@ -81,8 +81,8 @@ def measure(sizes: Sizes) -> list[Number]:
     with tempfile.TemporaryDirectory(prefix="bench-") as temporary:
         folder = Path(temporary)
         grid = expand(many_packs(sizes))
-        pump = ClockedPump(grid, Store(folder), study_id(grid), sizes.workers)
-        fitted = fit(pump, folder, sizes.workers)
+        pump = ClockedPump(grid, Store(folder), study_id(grid))
+        fitted = fit(pump, sizes.workers)
     assert pump.finished
     quarters = [milliseconds(part) for part in quarters_of(pump.times)]
     return [
@@ -93,13 +93,14 @@ def measure(sizes: Sizes) -> list[Number]:
     ]
 
 
-def fit(pump: Pump, folder: Path, workers: int) -> float:
+def fit(pump: Pump, workers: int) -> float:
     """Send every pack through Ray; when Tune began."""
     schedule.start("local", workers)
     try:
         began = time.perf_counter()
         with patch.object(schedule, "PackTrial", IdleTrial):
-            schedule.run(pump, folder, [], settings(pump.grid.study))
+            room = schedule.Room(1, 0, workers, joined=False)
+            schedule.run(pump, [], room, {}, settings(pump.grid.study))
     finally:
         schedule.stop()
     return began

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import shlex
 import sys
+from enum import StrEnum
 from importlib.metadata import packages_distributions
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,7 +14,17 @@ import typer
 from rich.console import Console
 
 from orchestrator import cli_catalog, cli_cluster, cli_results
-from orchestrator.cli_options import DataDir, Out, Set, StudyFile, Workers, console, printer, show
+from orchestrator.cli_options import (
+    DataDir,
+    Out,
+    Set,
+    StudyFile,
+    Workers,
+    console,
+    printer,
+    seconds_of,
+    show,
+)
 from orchestrator.yaml_file import StudyError
 
 if TYPE_CHECKING:
@@ -26,6 +38,12 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+
+
+class Retry(StrEnum):
+    """Which finished networks train again."""
+
+    FAILED = "failed"
 
 
 @app.command("run")
@@ -45,16 +63,37 @@ def run_command(
         bool,
         typer.Option("--keep-changed", help="Accept rows of your own rules trained by older code."),
     ] = False,
+    retry: Annotated[
+        Retry | None, typer.Option(help="Train networks again whose rows say so.")
+    ] = None,
+    reuse: Annotated[
+        Path | None,
+        typer.Option(metavar="RUN", help="Take finished rows from another run's table."),
+    ] = None,
+    max_failures: Annotated[
+        int | None, typer.Option(min=1, help="Stop once so many networks failed in this run.")
+    ] = None,
+    time_budget: Annotated[
+        str | None,
+        typer.Option(metavar="TIME", help="Stop after a time as 90m or 2h; packs are finished."),
+    ] = None,
+    preflight: Annotated[
+        bool, typer.Option(help="Try every rule on a worker first, in a moment.")
+    ] = True,
 ) -> None:
     """Train what the study wants and the table lacks; then draw the figures.
 
-    Example: rulesweep run examples/quick.yaml --set grid.seeds=3
+    Exit codes: 0 all done, 1 some networks failed, 2 bad input, 130 stopped before the end.
+
+    Example: rulesweep run examples/quick.yaml --set grid.seeds=3 --time-budget 2h
     """
     from orchestrator.driver import run
     from orchestrator.progress import reporter
     from orchestrator.spec import load_study
+    from orchestrator.sweep import Limits
 
     screen = console()
+    limits = Limits(seconds_of(time_budget), max_failures or inf)
     result = run(
         load_study(study, sets or ()),
         out,
@@ -65,6 +104,10 @@ def run_command(
         source=study,
         reporter=reporter(screen),
         keep_changed=keep_changed,
+        retry_failed=retry is not None,
+        reuse=reuse,
+        limits=limits,
+        preflight=preflight,
     )
     _tell(result, screen)
     raise typer.Exit(result.exit_code)
@@ -75,7 +118,8 @@ def _tell(result: Result, screen: Console) -> None:
     say = printer(screen)
     say(
         f"{result.folder}: {result.wanted} networks, {result.known} were in the table, "
-        f"{result.trained} trained now, {result.diverged} diverged, {result.failed} failed"
+        + (f"{result.reused} came from another run, " if result.reused else "")
+        + f"{result.trained} trained now, {result.diverged} diverged, {result.failed} failed"
     )
     for label in result.stopped:
         say(
@@ -83,7 +127,8 @@ def _tell(result: Result, screen: Console) -> None:
             f"see rulesweep status {result.folder} --failed"
         )
     if result.interrupted:
-        say(f"interrupted; go on with: {_again()}")
+        reasons = {"time": "the time budget is used up", "failures": "too many networks failed"}
+        say(f"{reasons.get(result.closed, 'interrupted')}; go on with: {_again()}")
     elif result.trained or _stale(result.folder):
         cli_results.show_figures(result.folder, screen)
     else:
@@ -164,5 +209,5 @@ def main() -> None:
         raise SystemExit(2) from None
 
 
-ERRORS = ("StudyError", "RuleError", "DataError", "StoreError", "ScheduleError")
+ERRORS = ("PreflightError", "StudyError", "RuleError", "DataError", "StoreError", "ScheduleError")
 """Errors that are a message to the user, by name: importing them all would import Ray."""

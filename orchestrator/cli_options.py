@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable, Iterable
+from math import inf
 from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.console import Console, RenderableType
+
+from orchestrator.yaml_file import StudyError
 
 StudyFile = Annotated[Path, typer.Argument(metavar="STUDY.yaml", help="The study file.")]
 RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="A run folder, as runs/quick.")]
@@ -22,6 +26,23 @@ DataDir = Annotated[
     typer.Option(envvar="RULESWEEP_DATA", help="Where data sets lie."),
 ]
 Workers = Annotated[int | None, typer.Option(min=1, help="Packs trained at once.")]
+
+
+def seconds_of(text: str | None) -> float:
+    """The seconds of a time as 45s, 90m, 2h, 1d or 1h30m; without end where none is given.
+
+    Raises:
+        StudyError: it is no such time.
+    """
+    if text is None:
+        return inf
+    parts = re.findall(r"(\d+(?:\.\d+)?)([smhd])", text)
+    if not parts or "".join(number + unit for number, unit in parts) != text:
+        raise StudyError([f'time "{text}" is not understood; write it as 45s, 90m, 2h or 1h30m'])
+    return sum(float(number) * SECONDS[unit] for number, unit in parts)
+
+
+SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
 def console() -> Console:

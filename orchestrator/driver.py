@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -14,9 +14,11 @@ from typing import Any, Protocol
 
 from orchestrator.folder import describe, held, log_to, revision, study_id
 from orchestrator.grid import expand
+from orchestrator.preflight import packs, refuse
 from orchestrator.spec import Study
 from orchestrator.store import Store, StoreError
-from orchestrator.sweep import Finished, Pump, run_inline
+from orchestrator.sweep import NO_LIMITS, Finished, Limits, Pump, run_inline
+from orchestrator.trial import Pack
 
 
 class Reporter(Protocol):
@@ -54,11 +56,14 @@ class Result:
     failed: int
     stopped: tuple[str, ...]  # labels of rules that failed at every point of a campaign
     interrupted: bool
+    reused: int = 0  # networks whose rows came from another run
+    closed: str = ""  # the limit that ended it: failures, time, or empty
 
     @property
     def exit_code(self) -> int:
-        """0: all done; 1: some networks failed; 130: interrupted, run again to go on."""
-        return 130 if self.interrupted else int(bool(self.failed))
+        """0: all done; 1: some networks failed; 130: stopped before the end, run again to go on."""
+        stopped = self.interrupted and self.closed != "failures"
+        return 130 if stopped else int(bool(self.failed))
 
 
 def default_folder(study: Study) -> Path:
@@ -77,6 +82,10 @@ def run(  # noqa: PLR0913 - all but the study have defaults, and go by name
     source: Path | None = None,
     reporter: Reporter | None = None,
     keep_changed: bool = False,
+    retry_failed: bool = False,
+    reuse: str | Path | None = None,
+    limits: Limits = NO_LIMITS,
+    preflight: bool = True,
 ) -> Result:
     """Train every network of the study that its run folder's table lacks.
 
@@ -90,10 +99,15 @@ def run(  # noqa: PLR0913 - all but the study have defaults, and go by name
         source: the study's file: rules and data sets are looked for beside it too.
         reporter: who is told how it goes.
         keep_changed: accept rows of a user's rule whose file has changed since they were trained.
+        retry_failed: train networks again whose rows say `failed`.
+        reuse: another run folder, whose finished rows this study takes where it wants them.
+        limits: when to stop though networks are missing.
+        preflight: first try every rule on a worker, with two networks and two steps.
 
     Raises:
         StudyError, RuleError, DataError: the study cannot run; nothing was written.
         StoreError: the folder is in use or cannot be written.
+        PreflightError: a rule that cannot be trained anywhere; nothing was trained.
         ScheduleError: no such cluster, or none that can hold a worker.
     """
     paths = importable(source)
@@ -101,19 +115,23 @@ def run(  # noqa: PLR0913 - all but the study have defaults, and go by name
     folder = Path(out) if out is not None else default_folder(study)
     with held(folder), interruptible():
         log = log_to(folder)
-        pump = Pump(
-            grid, Store(folder, owner=True), study_id(grid), workers or 1, revision(Path.cwd())
-        )
+        store = Store(folder, owner=True)
+        if retry_failed:
+            store.forget_failed()
+        if reuse is not None:
+            store.lend(reuse)
+        pump = Pump(grid, store, study_id(grid), revision(Path.cwd()), limits)
         if not keep_changed:
             _refuse_changed(pump, folder)
         describe(folder, grid, source, paths)
         pump.write_plans()
         have, missing = sum(pump.counts.values()), pump.missing
         log.info("%s: %d networks in the table, %d to train", study.name, have, missing)
+        tries = packs(pump) if preflight else {}
         if inline:
-            train = partial(_train_here, pump)
+            train = partial(_train_here, pump, tries)
         else:
-            train = partial(_train_on_ray, pump, folder, address, workers, paths)
+            train = partial(_train_on_ray, pump, tries, address, workers, paths)
         interrupted = _Telling(pump, reporter or Silent(), log).through(train)
         log.info("interrupted" if interrupted else "finished")
     return _result(folder, pump, interrupted=interrupted)
@@ -127,10 +145,12 @@ def _refuse_changed(pump: Pump, folder: Path) -> None:
         )
 
 
-def _train_here(pump: Pump) -> None:
+def _train_here(pump: Pump, tries: Mapping[str, Pack]) -> None:
     from orchestrator.worker import Worker  # torch takes seconds to import
 
-    run_inline(pump, Worker(pump.grid.data, **settings(pump.grid.study)).train_pack)
+    worker = Worker(pump.grid.data, **settings(pump.grid.study))
+    refuse({label: worker.preflight(pack.as_dict()) for label, pack in tries.items()})
+    run_inline(pump, worker.train_pack)
 
 
 def settings(study: Study) -> dict[str, Any]:
@@ -139,17 +159,21 @@ def settings(study: Study) -> dict[str, Any]:
 
 
 def _train_on_ray(
-    pump: Pump, folder: Path, address: str, workers: int | None, paths: Sequence[str]
+    pump: Pump,
+    tries: Mapping[str, Pack],
+    address: str,
+    workers: int | None,
+    paths: Sequence[str],
 ) -> None:
     from orchestrator import schedule  # Ray takes seconds to import
 
     resources = pump.grid.study.resources
     schedule.start(address, workers and workers * resources.cpus)
     try:
-        room = schedule.slots(resources.cpus, resources.gpus)
-        pump.workers = min(room, workers or room)
+        joined = address != "local"
+        room = schedule.Room(resources.cpus, resources.gpus, workers, joined=joined)
         with interruptible():  # Ray has put a handler of its own over ours
-            schedule.run(pump, folder, paths, settings(pump.grid.study))
+            schedule.run(pump, paths, room, tries, settings(pump.grid.study))
     finally:
         schedule.stop()
 
@@ -196,12 +220,14 @@ def _result(folder: Path, pump: Pump, *, interrupted: bool) -> Result:
     return Result(
         folder,
         sum(pump.totals.values()),
-        sum(pump.counts.values()) - pump.trained,
+        sum(pump.counts.values()) - pump.trained - pump.borrowed,
         pump.trained,
         counted("diverged"),
         counted("failed"),
         tuple(pump.stopped),
         interrupted,
+        pump.borrowed,
+        pump.closed if interrupted else "",
     )
 
 

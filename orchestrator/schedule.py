@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import logging
-import shutil
 import sys
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Callable, Mapping, Sequence
+from math import inf
 from pickle import PickleBuffer
+from tempfile import TemporaryDirectory
+from time import monotonic
 from typing import Any
 
 from orchestrator import ray_settings  # noqa: F401 - they must stand before Ray is imported
@@ -15,8 +16,12 @@ import ray
 from ray import tune
 from ray.tune.search import Searcher
 
+from orchestrator.preflight import refuse
 from orchestrator.sweep import Pump
 from orchestrator.trial import Pack
+
+SECONDS_BETWEEN_LOOKS = 5
+"""How old the count of the cluster's nodes may be."""
 
 
 class ScheduleError(RuntimeError):
@@ -50,21 +55,36 @@ def stop() -> None:
     ray.shutdown()
 
 
-def slots(cpus: int, gpus: float) -> int:
-    """How many packs the cluster can train at once.
+class Room:
+    """How many packs the cluster can train at once: asked again and again, for nodes come and go.
 
-    Raises:
-        ScheduleError: no node can hold one.
+    `most` is what the user asked for. A joined cluster may yet grow to it, so there the answer is
+    `most`, and packs that wait for a node are what makes an autoscaler start one.
     """
-    nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]  # type: ignore[no-untyped-call]
-    fits = [_fits(node, cpus, gpus) for node in nodes]
-    if not sum(fits):
-        most = ", ".join(f"{n.get('CPU', 0):g} cpus and {n.get('GPU', 0):g} gpus" for n in nodes)
-        raise ScheduleError(
-            f"resources: no node has {cpus} cpus and {gpus:g} gpus for a worker; "
-            f"the nodes have {most}"
-        )
-    return sum(fits)
+
+    def __init__(self, cpus: int, gpus: float, most: int | None, *, joined: bool) -> None:
+        """Raises ScheduleError where no node can hold a worker, and none is awaited."""
+        self._needs, self._most, self._joined = (cpus, gpus), most, joined
+        self._asked = -inf
+        nodes = self._nodes()
+        if not any(_fits(node, cpus, gpus) for node in nodes) and not (joined and most):
+            has = ", ".join(f"{n.get('CPU', 0):g} cpus and {n.get('GPU', 0):g} gpus" for n in nodes)
+            raise ScheduleError(
+                f"resources: no node has {cpus} cpus and {gpus:g} gpus for a worker; the nodes "
+                f"have {has}; if the cluster grows by itself, say to how many workers: --workers N"
+            )
+
+    def __call__(self) -> int:
+        if self._joined and self._most:
+            return self._most
+        if monotonic() - self._asked > SECONDS_BETWEEN_LOOKS:
+            self._asked, found = monotonic(), sum(_fits(n, *self._needs) for n in self._nodes())
+            self._now = max(1, min(found, self._most or found))  # one waits for a node to come
+        return self._now
+
+    @staticmethod
+    def _nodes() -> list[dict[str, float]]:
+        return [node["Resources"] for node in ray.nodes() if node["Alive"]]  # type: ignore[no-untyped-call]
 
 
 def _fits(node: Mapping[str, float], cpus: int, gpus: float) -> int:
@@ -75,9 +95,12 @@ def _fits(node: Mapping[str, float], cpus: int, gpus: float) -> int:
 class PumpSearcher(Searcher):
     """Gives Tune the next pack, and gives the pump its rows."""
 
-    def __init__(self, pump: Pump) -> None:
+    def __init__(self, pump: Pump, tries: Mapping[str, Pack], room: Callable[[], int]) -> None:
         super().__init__()
-        self._pump = pump
+        self._pump, self._room = pump, room
+        self._tries = [dict(list(tries.items())[i :: pump.workers]) for i in range(pump.workers)]
+        self._trying: dict[str, dict[str, Pack]] = {}
+        self._problems: dict[str, str] = {}
         self._flying: dict[str, Pack] = {}
         self.error: BaseException | None = None
 
@@ -91,23 +114,43 @@ class PumpSearcher(Searcher):
         return not config
 
     def suggest(self, trial_id: str) -> dict[str, Any] | str | None:  # type: ignore[override]
-        pack = self._pump.take() if self.error is None else None
+        while self._tries:
+            if tries := self._tries.pop():
+                self._trying[trial_id] = tries
+                return {"try": {label: pack.as_dict() for label, pack in tries.items()}}
+        if self._trying:
+            return None
+        pack = self._next() if self.error is None else None
         if pack is None:
             return None if self._flying else Searcher.FINISHED
         self._flying[trial_id] = pack
         return {"pack": pack.as_dict()}
 
+    def _next(self) -> Pack | None:
+        self._pump.workers = self._room()
+        return self._pump.take() if len(self._flying) < self._pump.workers else None
+
     def on_trial_complete(
         self, trial_id: str, result: dict[str, Any] | None = None, error: bool = False
     ) -> None:
-        pack = self._flying.pop(trial_id, None)
-        if pack is None:
-            return
         try:
-            # Tune keeps every result to the end of the run, so the rows are taken out of it.
-            self._pump.give(pack, None if error or not result else result["rows"].pop())
+            if tries := self._trying.pop(trial_id, None):
+                self._tried(tries, None if error or not result else result["problems"])
+            elif pack := self._flying.pop(trial_id, None):
+                # Tune keeps every result to the end of the run, so the rows are taken out of it.
+                self._pump.give(pack, None if error or not result else result["rows"].pop())
         except Exception as failure:  # raised again after Tune has let go of its workers
             self.error = failure
+
+    def _tried(self, tries: Mapping[str, Pack], problems: Sequence[str] | None) -> None:
+        """Note what a worker found; where one was lost, try its rules one by one, then give up."""
+        if problems is None and len(tries) > 1:
+            self._tries += [{label: pack} for label, pack in tries.items()]
+            return
+        found = problems or ["the worker that tried it died, or could not start: see run.log"]
+        self._problems |= zip(tries, found, strict=True)
+        if not self._tries and not self._trying:
+            refuse(self._problems)
 
     def save(self, checkpoint_path: str) -> None:
         """Write nothing: the trial table is the state."""
@@ -130,39 +173,55 @@ class PackTrial(tune.Trainable):
         return True
 
     def step(self) -> dict[str, Any]:
+        if "try" in self.config:
+            problems = [self.worker.preflight(pack) for pack in self.config["try"].values()]
+            return {"done": True, "problems": problems}
         # Outside the pickle the rows lie in shared memory, where the driver reads them uncopied.
         return {"done": True, "rows": [PickleBuffer(self.worker.train_pack(self.config["pack"]))]}
 
 
-def run(pump: Pump, folder: Path, paths: Sequence[str], settings: Mapping[str, Any]) -> None:
+def run(
+    pump: Pump,
+    paths: Sequence[str],
+    room: Callable[[], int],
+    tries: Mapping[str, Pack],
+    settings: Mapping[str, Any],
+) -> None:
     """Train all that the pump has, on the Ray that was started; returns when it is done or stopped.
 
-    `paths` are folders in which workers find the user's own rules, `settings` those of a Worker.
+    Args:
+        pump: what is to be trained.
+        paths: folders in which workers find the user's own rules.
+        room: how many packs may be out at once.
+        tries: tiny packs by rule, to be tried on workers before anything else.
+        settings: those of a Worker.
+
+    Raises:
+        PreflightError: a rule that cannot be trained.
     """
-    resources, searcher = pump.grid.study.resources, PumpSearcher(pump)
+    pump.workers = room()
+    resources, searcher = pump.grid.study.resources, PumpSearcher(pump, tries, room)
     trainable = tune.with_parameters(
         PackTrial, data=pump.grid.data, settings=dict(settings), paths=list(paths)
     )
-    tuner = tune.Tuner(
-        tune.with_resources(trainable, {"cpu": resources.cpus, "gpu": resources.gpus}),
-        tune_config=tune.TuneConfig(
-            search_alg=searcher,
-            num_samples=-1,
-            max_concurrent_trials=pump.workers,
-            reuse_actors=True,
-            trial_dirname_creator=lambda trial: str(trial.trial_id),
-        ),
-        run_config=tune.RunConfig(
-            storage_path=str(folder.resolve()),
-            name="ray",
-            verbose=0,
-            failure_config=tune.FailureConfig(max_failures=0),  # the pump retries, halving the pack
-            checkpoint_config=tune.CheckpointConfig(checkpoint_at_end=False),
-        ),
-    )
-    try:
+    with TemporaryDirectory(prefix="rulesweep-") as notes:  # Tune's own, which nobody reads
+        tuner = tune.Tuner(
+            tune.with_resources(trainable, {"cpu": resources.cpus, "gpu": resources.gpus}),
+            tune_config=tune.TuneConfig(
+                search_alg=searcher,
+                num_samples=-1,
+                max_concurrent_trials=10**6,  # the searcher keeps to the cluster's room itself
+                reuse_actors=True,
+                trial_dirname_creator=lambda trial: str(trial.trial_id),
+            ),
+            run_config=tune.RunConfig(
+                storage_path=notes,
+                name="tune",
+                verbose=0,
+                failure_config=tune.FailureConfig(max_failures=0),  # the pump halves and retries
+                checkpoint_config=tune.CheckpointConfig(checkpoint_at_end=False),
+            ),
+        )
         tuner.fit()
-    finally:
-        shutil.rmtree(folder / "ray", ignore_errors=True)  # Tune's own notes, which nobody reads
     if searcher.error is not None:
         raise searcher.error

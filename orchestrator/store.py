@@ -8,7 +8,7 @@ of one network share its trial id; of several results the newest counts.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -160,6 +160,7 @@ class Store:
         self.answers = self._answers(table)
         self.asked = _asked(table)
         self._planned = _plan_keys(table.filter(pc.equal(table["status"], "pending")))
+        self._lent, self._lent_rows = SCHEMA.empty_table(), dict[str, int]()
         if owner and len(parts) > PARTS:
             self._compact(table, [path for path, _ in parts])
 
@@ -184,6 +185,27 @@ class Store:
         results = put_down(self.folder, results)
         self.append(results)
         self.answers |= self._answers(results)
+
+    def forget_failed(self) -> None:
+        """Take failed networks for missing: they train again, and their newest row counts."""
+        self.answers = {i: a for i, a in self.answers.items() if a["status"] != "failed"}
+
+    def lend(self, run: str | Path) -> None:
+        """Let `borrow` take finished rows from another run's table.
+
+        Raises:
+            StoreError: no run folder.
+        """
+        table = every_result(run)
+        self._lent = table.filter(pc.not_equal(table["status"], "failed"))
+        self._lent_rows = newest(self._lent)
+
+    def borrow(self, ids: Iterable[str]) -> int:
+        """Copy those of these trials' rows that another run has and this one lacks; how many."""
+        rows = [self._lent_rows[i] for i in ids if i in self._lent_rows and i not in self.answers]
+        if rows:
+            self.add(self._lent.take(pa.array(rows, pa.int64())))
+        return len(rows)
 
     @staticmethod
     def _answers(table: pa.Table) -> dict[str, dict[str, Any]]:

@@ -7,6 +7,8 @@ from collections import Counter
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field
 from itertools import count
+from math import inf
+from time import monotonic
 from typing import Any
 
 import pyarrow as pa
@@ -22,6 +24,17 @@ REPLICAS = 64
 
 KILLS = 3
 """Workers that a pack of one may take with it before it counts as failed."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """When a run stops though networks are missing; packs under way are always finished."""
+
+    seconds: float = inf  # of the run, from when it begins
+    failures: float = inf  # networks that failed in this run
+
+
+NO_LIMITS = Limits()
 
 
 @dataclass
@@ -53,10 +66,16 @@ class Pump:
     """
 
     def __init__(
-        self, grid: Grid, store: Store, study_id: str, workers: int = 1, revision: str = ""
+        self,
+        grid: Grid,
+        store: Store,
+        study_id: str,
+        revision: str = "",
+        limits: Limits = NO_LIMITS,
     ) -> None:
         self.grid, self.store, self.study_id = grid, store, study_id
-        self.workers, self.revision = workers, revision
+        self.workers, self.revision, self.limits = 1, revision, limits
+        self._began = monotonic()
         self.observe: Callable[[Finished], None] = lambda finished: None
         given = grid.study.resources.replicas
         self.limit = REPLICAS if given == "auto" else given
@@ -66,6 +85,8 @@ class Pump:
         self.worked: Counter[str] = Counter()  # and of those in the table
         self.changed: Counter[str] = Counter()  # rows of a user's rule that another file trained
         self.trained = 0  # networks whose rows came back since the pump was made
+        self.failures = 0  # and of these, how many failed
+        self.borrowed = 0  # networks whose rows came from another run
         self.stopped: list[str] = []  # campaigns all of whose points failed
         self._order = count()
         self._queue: list[tuple[float, int, Pack]] = []
@@ -88,10 +109,22 @@ class Pump:
         """Networks that the study wants and the table lacks, as far as can be known now."""
         return sum(self.totals.values()) - sum(self.counts.values())
 
+    @property
+    def closed(self) -> str:
+        """The limit that ended the run, `failures` or `time`; empty while packs are handed out."""
+        if self.failures >= self.limits.failures:
+            return "failures"
+        return "time" if monotonic() - self._began >= self.limits.seconds else ""
+
+    def missing_of(self, label: str) -> int:
+        """Networks of a rule that the study wants and the table lacks."""
+        wanted = sum(n for (rule, _), n in self.totals.items() if rule == label)
+        return wanted - sum(n for (rule, _, _), n in self.counts.items() if rule == label)
+
     def take(self) -> Pack | None:
-        """The next pack, costliest first; None while every campaign waits for rows."""
+        """The next pack, costliest first; None while every campaign waits, or when closed."""
         self.write_plans()
-        if not self._queue:
+        if not self._queue or self.closed:
             return None
         self._split()
         _, _, pack = heapq.heappop(self._queue)
@@ -111,6 +144,7 @@ class Pump:
         self.trained += len(ids)
         phase = self._waiting[ids[0]][0][1].phase
         statuses = tuple(rows["status"].to_pylist())
+        self.failures += statuses.count("failed")
         errors = tuple(e.strip().splitlines()[-1] for e in rows["error"].to_pylist() if e)
         seconds = sum(s or 0.0 for s in rows["seconds"].to_pylist())
         self._answered(ids)
@@ -137,6 +171,7 @@ class Pump:
                     self.stopped.append(live.wanted[0].trial.cell.rule.label)
                 return
             self._plans += (self._plan_row(live.campaign, w, known=True) for w in live.wanted)
+            self.borrowed += self.store.borrow(w.trial.id for w in live.wanted)
             known = self.store.answers
             for wanted in live.wanted:
                 if wanted.trial.id in known:

@@ -23,6 +23,7 @@ from rules.dataset import Data
 from rules.net import Params
 from rules.record import Outcome, Point
 from rules.task import Task, task_of
+from rules.testing import RuleBrokenError, check_form
 from rules.train import Job, fit
 
 Row = dict[str, Any]
@@ -60,6 +61,22 @@ class Worker:
         rows = self.rows(pack.trials)
         table = table_of(_completed(rows, pack, time.perf_counter() - began))
         return to_blob(with_weights(table, rows))
+
+    def preflight(self, packed: Mapping[str, Any]) -> str:
+        """What is wrong with a tiny pack's rule, in one line; empty where nothing is."""
+        trials = pack_from(packed).trials
+        cell = trials[0].cell
+        try:
+            numbers = {name: value for name, value in trials[0].point if name != "lr"}
+            rule = catalog.find(cell.rule.name)(**dict(cell.rule.options), **numbers)
+            check_form(rule, cell.network, cell.training)
+            fit(job_of(trials), self.task(cell))
+        except (catalog.RuleError, RuleBrokenError) as error:
+            return str(error)
+        except Exception as error:  # a rule is a user's code
+            place = traceback.extract_tb(error.__traceback__)[-1]
+            return f"{type(error).__name__}: {error} ({place.filename}, line {place.lineno})"
+        return ""
 
     def rows(self, trials: Sequence[Trial]) -> list[Row]:
         """Train trials together; where that raises, halve them until the guilty one stands alone.

@@ -25,6 +25,7 @@ from torch import Tensor
 from rules.dims import Dims
 from rules.net import Net, Params
 from rules.rule import Lesson, Rule, State, Trace
+from rules.settings import Network, Training
 from rules.streams import Streams
 
 
@@ -118,6 +119,24 @@ def check_rule(rule: Rule) -> None:
         _expect_none(rule, law, broken(rule))
     for case, (law, breaks) in product(CASES, LAWS.items()):
         _expect_none(rule, f"{law} ({case})", breaks(rule, case))
+
+
+def check_form(rule: Rule, network: Network, training: Training) -> None:
+    """See in a moment that a rule can be trained at all: the laws of form, on one small network.
+
+    Raises:
+        RuleBrokenError: at the first law that the rule breaks; the message names it.
+    """
+    case = Case(
+        seeds=(10**9, 10**9 + 1),  # seeds of no study
+        sizes=(5, 6, 6, 4),
+        net=Net(network.activation, network.residual, training.loss),
+        bias=network.bias,
+        dtype=getattr(torch, training.dtype),
+        weight_decay=training.weight_decay,
+    )
+    for law in FORM:
+        _expect_none(rule, law, LAWS[law](rule, case))
 
 
 def _expect_none(rule: Rule, law: str, complaints: Iterator[str]) -> None:
@@ -311,13 +330,16 @@ change with the pack where a rule does not use `net.product`, and perturbations 
 
 LAWS = {
     "it gives one signal a layer, shaped as its pre-activation": _signals,
+    "signals and state are finite": _finite,
     "its state is named tuples of tensors, replica first": _state,
     "it leaves the global random generators alone": _generators,
     "it leaves its arguments alone": _arguments,
     "equal arguments give equal answers": _purity,
-    "signals and state are finite": _finite,
     "signals and state are finite where the error is zero": _silence,
     "a network does not depend on its pack": _independence,
     "a rule that draws says so": _draws,
     "a float option may differ from network to network": _searched,
 }
+
+FORM = tuple(LAWS)[:6]
+"""What a rule must keep to be trained at all: shapes, generators, arguments, purity, finiteness."""

@@ -8,6 +8,7 @@ from orchestrator.columns import named
 from orchestrator.driver import importable, settings
 from orchestrator.folder import describe, study_id
 from orchestrator.grid import expand
+from orchestrator.preflight import packs
 from orchestrator.store import Store, StoreError, trials
 from orchestrator.sweep import Pump
 
@@ -22,6 +23,10 @@ def cluster():
     schedule.stop()
 
 
+def room(cpus, gpus, most=None):
+    return schedule.Room(cpus, gpus, most, joined=False)
+
+
 @pytest.fixture
 def train_on_ray(cluster, tmp_path):
     """Trains a study on the cluster, as `run` does."""
@@ -32,8 +37,8 @@ def train_on_ray(cluster, tmp_path):
         (tmp_path / folder).mkdir(exist_ok=True)
         describe(tmp_path / folder, grid, None, paths)
         pump = Pump(grid, Store(tmp_path / folder), study_id(grid))
-        pump.workers = schedule.slots(study.resources.cpus, study.resources.gpus)
-        schedule.run(pump, tmp_path / folder, paths, settings(study))
+        of_study = room(study.resources.cpus, study.resources.gpus)
+        schedule.run(pump, paths, of_study, packs(pump), settings(study))
         return pump
 
     return trained
@@ -134,12 +139,13 @@ def test_an_error_of_the_tables_ends_the_run_as_that_error(small, train_on_ray, 
 
 
 def test_more_than_a_node_has_is_refused(cluster):
-    assert schedule.slots(1, 0) == 2
-    assert schedule.slots(2, 0) == 1
+    assert room(1, 0)() == 2
+    assert room(1, 0, most=1)() == 1
+    assert room(2, 0)() == 1
     with pytest.raises(schedule.ScheduleError, match="no node has 3 cpus and 0 gpus for a worker"):
-        schedule.slots(3, 0)
+        room(3, 0)
     with pytest.raises(schedule.ScheduleError, match="no node has 1 cpus and 1 gpus"):
-        schedule.slots(1, 1)
+        room(1, 1)
 
 
 def test_ray_client_addresses_are_refused():

@@ -22,7 +22,9 @@ def pumping(study, folder, workers=1):
     folder.mkdir(exist_ok=True)
     grid = expand(study)
     describe(folder, grid, None, [])
-    return Pump(grid, Store(folder), study_id(grid), workers)
+    pump = Pump(grid, Store(folder), study_id(grid))
+    pump.workers = workers
+    return pump
 
 
 def working(pump):
