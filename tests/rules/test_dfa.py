@@ -76,3 +76,9 @@ def test_a_searched_scale_acts_on_its_own_network():
     for a, b in zip(plain, scaled, strict=True):
         torch.testing.assert_close(b[1], 2 * a[1])
         torch.testing.assert_close(b[2], 4 * a[2])
+
+
+def test_layers_of_equal_width_have_feedback_of_their_own():
+    case = Case((3, 6, 6, 4))
+    first, second = DFA().init(case.dims, case.streams)["B"]
+    assert not (first == second).any()

@@ -66,3 +66,9 @@ def test_the_feedback_is_that_of_the_feedback_seed():
     a, b = (FA().init(Case(seeds=s).dims, Case(seeds=s).streams)["B"] for s in ((4, 5), (5, 6)))
     assert all(torch.equal(x[1], y[0]) for x, y in zip(a, b, strict=True))
     assert not any(torch.equal(x[0], y[1]) for x, y in zip(a, b, strict=True))
+
+
+def test_layers_of_equal_width_have_feedback_of_their_own():
+    case = Case((3, 6, 6, 6))
+    second, third = FA().init(case.dims, case.streams)["B"]
+    assert not (second == third).any()
