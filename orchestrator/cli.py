@@ -80,6 +80,10 @@ def run_command(
     preflight: Annotated[
         bool, typer.Option(help="Try every rule on a worker first, in a moment.")
     ] = True,
+    shard: Annotated[
+        str | None,
+        typer.Option(metavar="K/N", help="Train one of N shares of the study: job arrays."),
+    ] = None,
 ) -> None:
     """Train what the study wants and the table lacks; then draw the figures.
 
@@ -89,6 +93,7 @@ def run_command(
     """
     from orchestrator.driver import run
     from orchestrator.progress import reporter
+    from orchestrator.shards import shard_of
     from orchestrator.spec import load_study
     from orchestrator.sweep import Limits
 
@@ -108,12 +113,13 @@ def run_command(
         reuse=reuse,
         limits=limits,
         preflight=preflight,
+        shard=shard_of(shard) if shard is not None else None,
     )
-    _tell(result, screen)
+    _tell(result, screen, shard)
     raise typer.Exit(result.exit_code)
 
 
-def _tell(result: Result, screen: Console) -> None:
+def _tell(result: Result, screen: Console, shard: str | None) -> None:
     """How the run ended, and its figures or how to go on."""
     say = printer(screen)
     say(
@@ -129,6 +135,8 @@ def _tell(result: Result, screen: Console) -> None:
     if result.interrupted:
         reasons = {"time": "the time budget is used up", "failures": "too many networks failed"}
         say(f"{reasons.get(result.closed, 'interrupted')}; go on with: {_again()}")
+    elif shard is not None:
+        say(f"shard {shard} is done; when all are: rulesweep merge {result.folder}")
     elif result.trained or _stale(result.folder):
         cli_results.show_figures(result.folder, screen)
     else:

@@ -139,6 +139,23 @@ def _written(run: Path, format: Format, folder: Path) -> list[Path]:
     return write_seed_json(df, folder)
 
 
+@app.command("merge")
+def merge_command(run: RunFolder) -> None:
+    """Make one table of a run that was trained in shards; again as often as you like.
+
+    Example: rulesweep merge runs/depth
+    """
+    from orchestrator.shards import merge
+    from orchestrator.store import trials
+
+    done = merge(run)
+    pending = trials(run)["status"].to_pylist().count("pending")
+    printer(console())(
+        f"{run}: {done.results} results of {done.shards} shards are in its table; "
+        f"{pending} networks are missing; figures: rulesweep figures {run}"
+    )
+
+
 @app.command("verify")
 def verify_command(
     run: RunFolder,

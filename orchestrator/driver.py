@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from orchestrator.folder import describe, held, log_to, revision, study_id
-from orchestrator.grid import expand
+from orchestrator.grid import Grid, expand
 from orchestrator.preflight import packs, refuse
+from orchestrator.shards import Shard, share
 from orchestrator.spec import Study
 from orchestrator.store import Store, StoreError
 from orchestrator.sweep import NO_LIMITS, Finished, Limits, Pump, run_inline
@@ -86,6 +87,7 @@ def run(  # noqa: PLR0913 - all but the study have defaults, and go by name
     reuse: str | Path | None = None,
     limits: Limits = NO_LIMITS,
     preflight: bool = True,
+    shard: Shard | None = None,
 ) -> Result:
     """Train every network of the study that its run folder's table lacks.
 
@@ -98,6 +100,7 @@ def run(  # noqa: PLR0913 - all but the study have defaults, and go by name
         data_dir: where data sets lie.
         source: the study's file: rules and data sets are looked for beside it too.
         reporter: who is told how it goes.
+        shard: train only this share of the study, into its own part of the folder.
         keep_changed: accept rows of a user's rule whose file has changed since they were trained.
         retry_failed: train networks again whose rows say `failed`.
         reuse: another run folder, whose finished rows this study takes where it wants them.
@@ -113,14 +116,13 @@ def run(  # noqa: PLR0913 - all but the study have defaults, and go by name
     paths = importable(source)
     grid = expand(study, data_dir)
     folder = Path(out) if out is not None else default_folder(study)
-    with held(folder), interruptible():
-        log = log_to(folder)
-        store = Store(folder, owner=True)
-        if retry_failed:
-            store.forget_failed()
-        if reuse is not None:
-            store.lend(reuse)
-        pump = Pump(grid, store, study_id(grid), revision(Path.cwd()), limits)
+    own = folder / "shards" / shard.name if shard else folder
+    with held(own), interruptible():
+        log = log_to(own)
+        store = _table(folder, grid, shard)
+        _prepare(store, reuse, retry_failed=retry_failed)
+        mine = share(grid, shard) if shard else grid
+        pump = Pump(mine, store, study_id(grid), revision(Path.cwd()), limits)
         if not keep_changed:
             _refuse_changed(pump, folder)
         describe(folder, grid, source, paths)
@@ -128,13 +130,27 @@ def run(  # noqa: PLR0913 - all but the study have defaults, and go by name
         have, missing = sum(pump.counts.values()), pump.missing
         log.info("%s: %d networks in the table, %d to train", study.name, have, missing)
         tries = packs(pump) if preflight else {}
-        if inline:
-            train = partial(_train_here, pump, tries)
-        else:
-            train = partial(_train_on_ray, pump, tries, address, workers, paths)
+        here = partial(_train_here, pump, tries)
+        there = partial(_train_on_ray, pump, tries, address, workers, paths)
+        train = here if inline else there
         interrupted = _Telling(pump, reporter or Silent(), log).through(train)
         log.info("interrupted" if interrupted else "finished")
     return _result(folder, pump, interrupted=interrupted)
+
+
+def _table(folder: Path, grid: Grid, shard: Shard | None) -> Store:
+    """The table to write to; a shard's readers are to see the whole study from the start."""
+    store = Store(folder, owner=True, shard=shard.name if shard else "")
+    if shard:
+        Pump(grid, store, study_id(grid)).write_plans()
+    return store
+
+
+def _prepare(store: Store, reuse: str | Path | None, *, retry_failed: bool) -> None:
+    if retry_failed:
+        store.forget_failed()
+    if reuse is not None:
+        store.lend(reuse)
 
 
 def _refuse_changed(pump: Pump, folder: Path) -> None:

@@ -17,6 +17,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+from orchestrator.campaign import campaigns
 from orchestrator.grid import Grid
 from orchestrator.spec import dump
 from orchestrator.store import StoreError, durable
@@ -76,6 +77,8 @@ def describe(folder: Path, grid: Grid, source: Path | None, paths: Sequence[str]
         "study_id": study_id(grid),
         "name": grid.study.name,
         "paths": list(paths),
+        "campaigns": [[c.cells[0].rule.label, c.id] for c in campaigns(grid)],
+        "shapes": [[e.cell.rule.label, *e.cell.axes.values()] for e in grid.evaluations],
         "cells": cells,
         "sources": sources(grid),
     }

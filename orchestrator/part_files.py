@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import socket
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -29,7 +30,8 @@ class StoreError(RuntimeError):
 
 def durable(path: Path, write: Callable[[Any], object]) -> None:
     """Write a file aside, flush it to the disk, and rename it: it is whole or not there."""
-    aside = path.with_name(f".{path.name}.tmp")
+    writer = f"{socket.gethostname()}-{os.getpid()}"  # shards may write one file at once
+    aside = path.with_name(f".{path.name}.{writer}.tmp")
     try:
         with aside.open("wb") as file:
             write(file)
@@ -80,6 +82,8 @@ def read_parts(folder: Path, *, owner: bool = False) -> list[tuple[Path, pa.Tabl
     for path in sorted((folder / "trials").glob("part-*.parquet")):
         try:
             parts.append((path, _checked(_whole(path))))
+        except FileNotFoundError:  # its owner has just merged it into another
+            return read_parts(folder, owner=owner)
         except (pa.ArrowException, OSError, ValueError) as error:
             reason = str(error).partition("\n")[0]
             if owner and isinstance(error, NewerError):
@@ -89,6 +93,16 @@ def read_parts(folder: Path, *, owner: bool = False) -> list[tuple[Path, pa.Tabl
     for path in (folder / "trials").glob(".part-*.tmp") if owner else ():
         _set_aside(path)
     return parts
+
+
+def shard_folders(run: Path) -> list[Path]:
+    """The parts of a run folder in which shards write: each has a table of its own."""
+    return sorted(path for path in (run / "shards").glob("*-of-*") if path.is_dir())
+
+
+def read_run(run: Path) -> list[tuple[Path, pa.Table]]:
+    """The parts of a run's table and of its shards' tables, for readers."""
+    return [part for folder in (run, *shard_folders(run)) for part in read_parts(folder)]
 
 
 class NewerError(ValueError):

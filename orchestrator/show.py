@@ -11,7 +11,7 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from orchestrator.store import current, every_result, trials
+from orchestrator.store import current, every_result, shard_folders, trials
 
 if TYPE_CHECKING:
     from orchestrator.forecast import Plan
@@ -134,6 +134,9 @@ def status(run: Path, *, failed: bool) -> Iterator[RenderableType]:
         yield Text(f"failed: {row['trial']} {row['label']} depth {row['depth']}: {error}", "red")
         if failed:
             yield Text(f"train it again: rulesweep verify {run} --trial {row['trial']}")
+    begun = len(shard_folders(run))
+    if begun:
+        yield Text(f"{begun} shards have begun; when all are done: rulesweep merge {run}")
     wanted = {row["trial"] for row in rows}
     others = sum(trial not in wanted for trial in every_result(run)["trial"].to_pylist())
     if others:
@@ -178,9 +181,13 @@ def edge(row: Mapping[str, Any]) -> bool:
 def summary(run: Path) -> Iterator[RenderableType]:
     """The table a study ends with: rules by depths, mean, interval, n, and the gap."""
     from analysis.accuracy_vs_depth import as_text, summary_table
+    from analysis.captions import pending
     from analysis.trials import load_trials
 
-    text = as_text(summary_table(load_trials(run)))
+    df = load_trials(run)
+    if missing := pending(df):
+        yield Text(missing, style="yellow")
+    text = as_text(summary_table(df))
     if not len(text):
         yield Text("no network has been evaluated yet")
         return

@@ -21,9 +21,12 @@ from orchestrator.part_files import (
     durable,
     last_number,
     read_parts,
+    read_run,
+    shard_folders,
     write_part,
     write_table,
 )
+from orchestrator.row_order import in_order
 from orchestrator.weights import put_down
 
 __all__ = [
@@ -34,6 +37,7 @@ __all__ = [
     "StoreError",
     "durable",
     "named",
+    "shard_folders",
     "trials",
 ]
 
@@ -112,8 +116,8 @@ def trials(run: str | Path) -> pa.Table:
         StoreError: no run folder.
     """
     folder = Path(run)
-    table = _merged(read_parts(folder))
-    rows = planned(table, str(current(folder)["study_id"]))
+    table, content = _merged(read_run(folder)), current(folder)
+    rows = in_order(planned(table, str(content["study_id"])), table, content)
     results = newest(table)
     ids = table["trial"].to_pylist()
     found = pa.array([results.get(ids[row]) for row in rows], pa.int64())
@@ -127,7 +131,7 @@ def trials(run: str | Path) -> pa.Table:
 def every_result(run: str | Path) -> pa.Table:
     """The newest result of every trial in the folder, whatever study wanted it."""
     current(Path(run))
-    table = _merged(read_parts(Path(run)))
+    table = _merged(read_run(Path(run)))
     return table.take(pa.array(list(newest(table).values()), pa.int64()))
 
 
@@ -151,18 +155,22 @@ def current(run: Path) -> dict[str, Any]:
 class Store:
     """A run's table as its one writer sees it: what is answered, what was asked, and appending."""
 
-    def __init__(self, folder: Path, *, owner: bool = False) -> None:
-        """Read the table; the folder's one driver, its owner, also tidies it."""
-        self.folder = folder
-        parts = read_parts(folder, owner=owner)
-        table = _merged(parts)
-        self._next = 1 + last_number(folder)
+    def __init__(self, run: Path, *, owner: bool = False, shard: str = "") -> None:
+        """Read the run's table; the folder's one driver, its owner, also tidies it.
+
+        A shard writes into a folder of its own, and knows what all others have written.
+        """
+        self.run, self.folder = run, run / "shards" / shard if shard else run
+        parts = read_parts(self.folder, owner=owner)
+        others = (folder for folder in (run, *shard_folders(run)) if folder != self.folder)
+        table = _merged([*(part for other in others for part in read_parts(other)), *parts])
+        self._next = 1 + last_number(self.folder)
         self.answers = self._answers(table)
         self.asked = _asked(table)
         self._planned = _plan_keys(table.filter(pc.equal(table["status"], "pending")))
         self._lent, self._lent_rows = SCHEMA.empty_table(), dict[str, int]()
         if owner and len(parts) > PARTS:
-            self._compact(table, [path for path, _ in parts])
+            self._compact(_merged(parts), [path for path, _ in parts])
 
     def append(self, table: pa.Table) -> None:
         """Put rows on the disk; when this returns they are there to stay."""
@@ -182,7 +190,7 @@ class Store:
 
     def add(self, results: pa.Table) -> None:
         """Write down what training gave, weights before their rows, then know it."""
-        results = put_down(self.folder, results)
+        results = put_down(self.run, results)
         self.append(results)
         self.answers |= self._answers(results)
 
@@ -206,6 +214,15 @@ class Store:
         if rows:
             self.add(self._lent.take(pa.array(rows, pa.int64())))
         return len(rows)
+
+    def absorb(self, folders: Sequence[Path]) -> int:
+        """Write the rows of shards into this table; the number of their results."""
+        table = _merged([part for folder in folders for part in read_parts(folder)])
+        results = newest(table)
+        rows = sorted({*results.values(), *_plan_rows(table)})
+        if rows:
+            self.append(table.take(pa.array(rows, pa.int64())))
+        return len(results)
 
     @staticmethod
     def _answers(table: pa.Table) -> dict[str, dict[str, Any]]:
