@@ -124,7 +124,8 @@ def _config(line: pd.DataFrame, df: pd.DataFrame) -> dict[str, Any]:
     pair = [line["label"].iloc[0], line["reference"].iloc[0]]
     cells = line[[*PLACE]].drop_duplicates()
     networks = df[df["phase"].eq("evaluate") & df["label"].isin(pair)].merge(cells, on=PLACE)
-    same = ["bias", "batch_size", "momentum", "weight_decay", "loss", "dtype"]
+    same = ["bias", "batch_size", "momentum", "weight_decay", "optimizer", "schedule", "warmup"]
+    same += ["loss", "dtype"]
     first = line.iloc[0]
     return {
         "pair": pair,
@@ -151,4 +152,6 @@ def _rates(networks: pd.DataFrame) -> float | dict[str, float]:
 
 def _plain(value: Any) -> Any:
     """The value as JSON takes it."""
+    if pd.isna(value):
+        return None
     return value.item() if isinstance(value, np.generic) else value

@@ -10,7 +10,7 @@ LOSSES = ("train_loss", "validation_loss", "test_loss")
 _FALLBACKS = ("test_loss", "validation_loss", "train_loss")
 _SETTINGS = [
     "rule", "options", "bias", "lr", "hyperparameters", "steps", "batch_size", "momentum",
-    "weight_decay", "loss", "dtype",
+    "weight_decay", "optimizer", "schedule", "warmup", "loss", "dtype",
 ]  # fmt: skip
 _TWINS = ["dataset", "depth", "width", "activation", "residual", "bias", "loss", "init_seed"]
 

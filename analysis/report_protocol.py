@@ -119,14 +119,31 @@ def _training(study: Study, cells: Cells) -> Iterable[str]:
     given = study["training"]
     batch = given["batch_size"]
     batches = "the whole training set" if batch == "full" else f"batches of {number(batch)}"
-    momentum = f"momentum {number(given['momentum'])}" if given["momentum"] else "no momentum"
     decay = given["weight_decay"]
     decays = f"weight decay {number(decay)}" if decay else "no weight decay"
-    yield f"{_length(given, cells)} on {batches}, with {momentum} and {decays}."
+    yield f"{_length(given, cells)} on {batches}, with {_optimizer(given)} and {decays}."
+    yield from _schedule(given)
     yield f"The loss is {_loss(given['loss'])}, the arithmetic {given['dtype']}."
     if given["normalize_signals"]:
         yield "Teaching signals of hidden layers are scaled to the norm of the output error."
     yield "Optimiser, batches and initial weights of a seed are the same for all rules."
+
+
+def _optimizer(given: Mapping[str, Any]) -> str:
+    momentum = number(given["momentum"])
+    if given.get("optimizer") == "adam":
+        return f"Adam (decay of the mean {momentum}, of the mean square 0.999, epsilon 1e-8)"
+    return f"momentum {momentum}" if given["momentum"] else "no momentum"
+
+
+def _schedule(given: Mapping[str, Any]) -> Iterable[str]:
+    """How the learning rate goes over the steps, where it is not constant."""
+    shape, share = given.get("schedule", "constant"), given.get("warmup", 0.0)
+    words = {"linear": "falls linearly to 0", "cosine": "falls to 0 as half a cosine"}
+    rises = [f"rises linearly over the first {number(100 * share)} % of the updates"] * bool(share)
+    falls = [words[shape]] if shape in words else []
+    if rises or falls:
+        yield f"The learning rate {' and then '.join(rises + falls)}; weight decay follows it."
 
 
 def _length(given: Mapping[str, Any], cells: Cells) -> str:

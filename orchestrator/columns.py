@@ -25,6 +25,7 @@ class Column:
     kind: str
     meaning: str
     unit: str = ""
+    default: Any = None  # in rows that were written before the column was there
 
 
 _TEXT, _INT, _FLOAT, _FLAG = pa.string(), pa.int64(), pa.float64(), pa.bool_()
@@ -61,6 +62,10 @@ COLUMNS: tuple[Column, ...] = (
     Column("batch_size", _INT, "coordinate", "examples an update", "examples"),
     Column("momentum", _FLOAT, "coordinate", "momentum of the updates"),
     Column("weight_decay", _FLOAT, "coordinate", "decoupled decay a step"),
+    Column("optimizer", _TEXT, "coordinate", "sgd or adam", default="sgd"),
+    Column("schedule", _TEXT, "coordinate", "of the learning rate: constant, linear or cosine",
+           default="constant"),
+    Column("warmup", _INT, "coordinate", "updates in which the learning rate rises", default=0),
     Column("loss", _TEXT, "coordinate", "cross-entropy or squared"),
     Column("dtype", _TEXT, "coordinate", "float32 or float64"),
     Column("status", _TEXT, "result", "ok, diverged, failed or pending"),

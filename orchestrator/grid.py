@@ -209,6 +209,9 @@ def _training(study: Study, task: TaskSetting, share: float) -> Training:
         given.dtype,
         tuple(sorted(record)),
         given.normalize_signals,
+        given.optimizer,
+        given.schedule,
+        round(given.warmup * steps),
     )
 
 

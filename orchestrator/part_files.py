@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
-from orchestrator.columns import SCHEMA, TABLE_VERSION
+from orchestrator.columns import COLUMNS, SCHEMA, TABLE_VERSION, Column
 
 PARQUET: dict[str, Any] = {
     "compression": "zstd",
@@ -139,15 +139,15 @@ def _checked(table: pa.Table) -> pa.Table:
         return table
     if not {"trial", "status"} <= set(table.column_names):
         raise ValueError("it has no columns `trial` and `status`")
-    columns = {field.name: _column(table, field) for field in SCHEMA}
+    columns = {column.name: _column(table, column) for column in COLUMNS}
     return pa.table(columns, schema=SCHEMA)
 
 
-def _column(table: pa.Table, field: pa.Field) -> pa.ChunkedArray | pa.Array:
-    """A column of a part; one that this part's rulesweep did not have yet is null."""
-    if field.name in table.column_names:
-        return table[field.name].cast(field.type)
-    return pa.nulls(table.num_rows, field.type)
+def _column(table: pa.Table, column: Column) -> pa.ChunkedArray | pa.Array:
+    """A column of a part; one that this part's rulesweep did not have yet is its default."""
+    if column.name in table.column_names:
+        return table[column.name].cast(column.dtype)
+    return pa.repeat(pa.scalar(column.default, column.dtype), table.num_rows)
 
 
 def last_number(folder: Path) -> int:

@@ -114,6 +114,9 @@ class Training(Part):
     dtype: Literal["float32", "float64"] = "float32"
     record: Record = 5
     normalize_signals: Flag = False
+    optimizer: Literal["sgd", "adam"] = "sgd"
+    schedule: Literal["constant", "linear", "cosine"] = "constant"
+    warmup: Share = 0.0  # share of the steps in which the learning rate rises, before the schedule
     match_compute: Line | None = None  # a label: every rule takes the steps this one's cost buys
 
     @model_validator(mode="before")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from functools import cached_property
 from typing import Any
 
@@ -13,6 +13,18 @@ from rules.dims import Dims, dims_of
 from rules.settings import Measure, Network, Training
 
 ID_VERSION = 1
+
+FIRST = frozenset({
+    "depth", "width", "activation", "residual", "bias",
+    "steps", "batch_size", "momentum", "weight_decay", "loss", "dtype", "record",
+    "normalize_signals",
+})  # fmt: skip
+"""Settings that ids have always told; a later one is told where it is not at its default."""
+
+TRAINING = (
+    "steps", "momentum", "weight_decay", "optimizer", "schedule", "warmup", "loss", "dtype",
+)  # fmt: skip
+"""Settings of training that are columns as they stand."""
 
 Point = dict[str, float]
 """Searched values by name, the learning rate `lr` among them."""
@@ -90,8 +102,8 @@ class Cell:
                 "version": ID_VERSION,
                 "rule": [self.rule.name, self.rule.revision, self.rule.options],
                 "task": task,
-                "network": asdict(self.network),
-                "training": asdict(self.training),
+                "network": _told(self.network),
+                "training": _told(self.training),
                 "device": self.device,
             }
         )
@@ -116,10 +128,7 @@ class Cell:
     def coordinates(self) -> dict[str, Any]:
         """Its columns in the trial table."""
         options = dict(self.rule.options)
-        training = {
-            name: getattr(self.training, name)
-            for name in ("steps", "momentum", "weight_decay", "loss", "dtype")
-        }
+        training = {name: getattr(self.training, name) for name in TRAINING}
         return (
             self.axes
             | training
@@ -135,6 +144,14 @@ class Cell:
     def as_dict(self) -> dict[str, Any]:
         """Plain data, from which `cell_from` makes an equal cell."""
         return asdict(self)
+
+
+def _told(settings: Network | Training) -> dict[str, Any]:
+    return {
+        f.name: value
+        for f in fields(settings)
+        if (value := getattr(settings, f.name)) != f.default or f.name in FIRST
+    }
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ class Learner:
     replicas: list[int]  # their places in the job
     rule: Rule
     params: Params
-    velocity: Params
+    moments: tuple[Params, ...]  # what the optimiser carries from step to step
     state: State
     streams: Streams
     init_seeds: list[int]
@@ -40,7 +40,8 @@ class Learner:
         self.replicas = [self.replicas[p] for p in places]
         self.init_seeds = [self.init_seeds[p] for p in places]
         self.rule = keep_rule(self.rule, places)
-        self.params, self.velocity = self.params.keep(places), self.velocity.keep(places)
+        self.params = self.params.keep(places)
+        self.moments = tuple(kept.keep(places) for kept in self.moments)
         self.state = keep_state(self.state, places)
         self.streams = self.streams.keep(places)
         self.lr, self.limit = self.lr[places], self.limit[places]

@@ -39,6 +39,10 @@ class Params:
     weights: tuple[Tensor, ...]
     biases: tuple[Tensor, ...]  # empty where the network has none
 
+    def __iter__(self) -> Iterator[Tensor]:
+        """The weights, then the biases."""
+        return iter((*self.weights, *self.biases))
+
     def keep(self, replicas: list[int]) -> Params:
         """The parameters of these replicas only."""
         return self._map(lambda t: t[replicas])

@@ -21,11 +21,14 @@ class Training:
     steps: int
     batch_size: int  # examples a step; at least the training set's size means full batch
     momentum: float = 0.9
-    weight_decay: float = 0.0  # W <- (1 - weight_decay) W - lr v at each step
+    weight_decay: float = 0.0  # W <- (1 - weight_decay) W - lr direction at each step
     loss: str = "cross-entropy"  # cross-entropy | squared (half the sum over outputs)
     dtype: str = "float32"  # float32 | float64
     record: tuple[int, ...] = ()  # steps after which the curves take a point, ascending
     normalize_signals: bool = False  # scale hidden signals to the norm of the output error
+    optimizer: str = "sgd"  # sgd | adam, whose first decay is the momentum
+    schedule: str = "constant"  # constant | linear | cosine: lr and decay over the steps
+    warmup: int = 0  # steps in which they grow linearly from nothing, before the schedule
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from torch import Tensor
 from rules.dims import Dims, dims_of
 from rules.learner import Learner
 from rules.net import Net, init_params
+from rules.optimizer import MOMENTS, direction, factor
 from rules.record import Outcome, Recorder
 from rules.rule import Lesson, Rule, Trace
 from rules.settings import Measure, Network, Training
@@ -43,7 +44,7 @@ def start(job: Job, dims: Dims, device: torch.device) -> Learner:
         list(range(len(job.lr))),
         job.rule,
         params,
-        params.zeros(),
+        tuple(params.zeros() for _ in range(MOMENTS[job.training.optimizer])),
         job.rule.init(dims, streams),
         streams,
         list(job.init_seeds),
@@ -82,7 +83,8 @@ def advance(net: Net, learner: Learner, training: Training, examples: Examples, 
         examples, learner.init_seeds, training.batch_size, learner.step, stop
     ):
         trace = net.trace(learner.params, x, targets, learner.streams, learner.step)
-        trace = replace(trace, weight_decay=training.weight_decay)
+        decay = factor(training, learner.step) * training.weight_decay
+        trace = replace(trace, weight_decay=decay)
         learner.healthy &= trace.losses.double().mean(-1) <= learner.limit
         learner.lasted += learner.healthy
         lesson, learner.state = learner.rule.teach(trace, learner.params, learner.state)
@@ -91,21 +93,30 @@ def advance(net: Net, learner: Learner, training: Training, examples: Examples, 
 
 
 def update(net: Net, learner: Learner, training: Training, trace: Trace, lesson: Lesson) -> None:
-    """W <- (1 - decay) W - lr V with V <- momentum V + inputs^T signals / batch; so for biases."""
+    """W <- (1 - decay) W - lr direction(inputs^T signals / batch); likewise for biases.
+
+    Decay stands apart from the gradient and from the learning rate, and follows the schedule as
+    the rate does (SGDW and AdamW: Loshchilov, Hutter, "Decoupled weight decay regularization",
+    ICLR 2019).
+    """
     if training.normalize_signals:
         lesson = lesson.normalized()
-    params, velocity = learner.params, learner.velocity
-    share = 1 / trace.losses.shape[1]
-    inputs = lesson.inputs or trace.inputs
-    for l, signal in enumerate(lesson.signals):
-        gradients = [(params.weights[l], velocity.weights[l], net.product(inputs[l].mT, signal))]
-        if params.biases:
-            gradients.append((params.biases[l], velocity.biases[l], signal.sum(1, keepdim=True)))
-        for parameter, v, gradient in gradients:
-            v.mul_(training.momentum).add_(gradient, alpha=share)
-            if training.weight_decay:
-                parameter.mul_(1 - training.weight_decay)
-            parameter.sub_(learner.lr * v)
+    share, now = 1 / trace.losses.shape[1], factor(training, learner.step)
+    lr, decay = now * learner.lr, trace.weight_decay
+    found = gradients(net, trace, lesson, bias=bool(learner.params.biases))
+    for parameter, gradient, *moments in zip(learner.params, found, *learner.moments, strict=True):
+        moved = direction(training, gradient, share, moments, learner.step)
+        if decay:
+            parameter.mul_(1 - decay)
+        parameter.sub_(lr * moved)
+
+
+def gradients(net: Net, trace: Trace, lesson: Lesson, *, bias: bool) -> Iterator[Tensor]:
+    """What a lesson asks of the weights, then of the biases, summed over the batch."""
+    for h, signal in zip(lesson.inputs or trace.inputs, lesson.signals, strict=True):
+        yield net.product(h.mT, signal)
+    if bias:
+        yield from (signal.sum(1, keepdim=True) for signal in lesson.signals)
 
 
 def train(job: Job, task: Task) -> list[Outcome]:

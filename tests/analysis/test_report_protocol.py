@@ -90,6 +90,12 @@ def test_a_rules_own_options_and_search_are_told_with_it():
         ({"epochs": 2}, "for 2 epochs (2 updates) on batches of 128"),
         ({"steps": 1500, "batch_size": "full"}, "for 1,500 updates on the whole training set"),
         ({"momentum": 0.0, "weight_decay": 0.01}, "with no momentum and weight decay 0.01"),
+        ({"optimizer": "adam"}, "with Adam (decay of the mean 0.9, of the mean square 0.999"),
+        (
+            {"schedule": "cosine", "warmup": 0.05},
+            "The learning rate rises linearly over the first "
+            "5 % of the updates and then falls to 0 as half a cosine; weight decay follows it.",
+        ),
         ({"normalize_signals": True}, "scaled to the norm of the output error"),
         ({"match_compute": "bp", "steps": 10}, "has the compute that bp takes for 10 updates"),
     ],

@@ -196,3 +196,13 @@ def test_equal_data_under_another_seed_of_the_generator_are_other_cells(small):
         for seed in (1, 2)
     }
     assert len(contents) == 2
+
+
+def test_a_warm_up_is_a_share_of_the_steps_of_each_rule(small):
+    training = {"steps": 40, "optimizer": "adam", "schedule": "cosine", "warmup": 0.25}
+    grid = expand(small(training=training | {"match_compute": "bp"}, rules=["bp", "sdil"]))
+    for cell in (e.cell for e in grid.evaluations):
+        assert cell.training.warmup == round(cell.training.steps / 4)
+        assert cell.coordinates["optimizer"] == cell.training.optimizer == "adam"
+        assert '"schedule":"cosine"' in cell.content
+    assert len({e.cell.training.warmup for e in grid.evaluations}) > 1

@@ -59,6 +59,11 @@ WRONG = [
     ("training.epochs=no", "training.epochs: should be a number; got false"),
     ("training.epochs=0", "training.epochs: should be more than 0; got 0"),
     ("training.momentum=1", "training.momentum: should be less than 1; got 1"),
+    ("training.optimizer=adm", 'training.optimizer: should be "sgd" or "adam"; got "adm"; '
+     'did you mean "adam"?'),
+    ("training.schedule=cos", 'training.schedule: should be "constant" or "linear" or "cosine"; '
+     'got "cos"; did you mean "cosine"?'),
+    ("training.warmup=100", "training.warmup: should be less than 1; got 100"),
     ("training.batch_size=ful", 'training.batch_size: should be "full"; got "ful"; '
      'did you mean "full"?'),
     ("training.record=[5, 3]", "training.record: should ascend; 3 comes after 5"),

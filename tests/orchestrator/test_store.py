@@ -140,6 +140,15 @@ def test_a_column_that_an_older_table_lacks_is_null(copy, results):
     assert set(trials(copy)["revision"].to_pylist()) == {None}
 
 
+def test_settings_that_an_older_table_does_not_tell_were_at_their_defaults(copy):
+    later = ["optimizer", "schedule", "warmup"]
+    before = trials(copy).select(later)
+    for path in parts(copy):
+        pq.write_table(pq.read_table(path).drop_columns(later), path)
+    assert trials(copy).select(later).equals(before)
+    assert set(before["optimizer"].to_pylist()) == {"sgd"}
+
+
 def test_the_newest_result_of_a_trial_counts(tmp_path):
     added(tmp_path, result("a", 1.0), result("b", 5.0))
     added(tmp_path, result("a", 2.0))

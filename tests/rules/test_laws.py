@@ -117,6 +117,13 @@ def test_nor_with_sigmoid_units(dtype: str):
     )
 
 
+@each_dtype
+@pytest.mark.parametrize("width", [1, 31, 64])
+def test_nor_with_another_optimizer_and_a_schedule(dtype: str, width: int):
+    job = job_of(FA(), dtype, width=width, optimizer="adam", schedule="cosine", warmup=2)
+    check_pack(job, small_task(80, dtype))
+
+
 @pytest.mark.parametrize("rule", [FA, DFA, SDIL])
 def test_nor_with_options_of_its_own(rule: type):
     option = "eta_A" if rule is SDIL else "scale"
@@ -127,7 +134,16 @@ def test_nor_with_options_of_its_own(rule: type):
 @each_rule
 @each_dtype
 def test_a_diverging_network_is_reported_and_changes_no_other(rule: Rule, dtype: str):
-    task, job = small_task(80, dtype), job_of(rule, dtype, replicas=4, steps=6, record=(2, 4))
+    check_diverging(rule, dtype)
+
+
+def test_a_diverging_network_takes_its_moments_with_it():
+    check_diverging(FA(), "float32", optimizer="adam", schedule="cosine")
+
+
+def check_diverging(rule: Rule, dtype: str, **training: object) -> None:
+    task = small_task(80, dtype)
+    job = job_of(rule, dtype, replicas=4, steps=6, record=(2, 4), **training)
     wild = replace(job, lr=(job.lr[0], 1e30, job.lr[2], 1e5))
     calm, mixed = train(job, task), train(wild, task)
     assert [same(a, b) for a, b in zip(calm, mixed, strict=True)] == [True, False, True, False]
@@ -207,7 +223,9 @@ def test_teaching_twice_is_the_same_and_leaves_global_generators_alone(rule: Rul
 @each_rule
 @pytest.mark.parametrize("first", [0, 1, 3, 4, 5])
 def test_training_can_stop_at_any_step_and_go_on(rule: Rule, first: int):
-    task, job = small_task(3 * 20 + 5, "float32"), job_of(rule, "float32", batch_size=20)
+    optimizer = "adam" if first == 3 else "sgd"
+    job = job_of(rule, "float32", steps=7, batch_size=20, optimizer=optimizer, schedule="linear")
+    task = small_task(3 * 20 + 5, "float32")
     dims = dims_of(job.network, INPUTS, 5)
     whole, parts = (start(job, dims, CPU) for _ in range(2))
     for stop, learner in [(7, whole), (first, parts), (7, parts)]:
@@ -242,6 +260,5 @@ def counting_net(counted: list[int]) -> Net:
 
 
 def numbers(learner: Learner) -> list[Tensor]:
-    parts = (learner.params, learner.velocity)
-    tensors = [t for part in parts for t in (*part.weights, *part.biases)]
+    tensors = [t for part in (learner.params, *learner.moments) for t in part]
     return [*tensors, *(t for kept in learner.state.values() for t in kept), learner.lasted]
