@@ -80,8 +80,8 @@ def _cost(found: type[Rule]) -> str:
 
     try:
         own, bp = ((SIZE.core_operations + rule.operations(SIZE)) / 1e6 for rule in (found(), BP()))
-    except TypeError:  # an option without a default
-        return "the cost of a step depends on options that have no default"
+    except Exception as error:  # a user's rule may raise anything, or need an option
+        return f"a step: its cost is not known ({type(error).__name__}: {error})"
     sizes = "-".join(map(str, SIZE.sizes))
     return f"a step: {own:.3g} Mflop an example in a network {sizes}, {own / bp:.2f} times bp's"
 

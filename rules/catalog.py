@@ -113,9 +113,18 @@ def searchable(name: str) -> list[str]:
 
 
 def sources(name: str) -> tuple[str, ...]:
-    """The BibTeX entries of the rule's own class; none where it gives none."""
+    """The BibTeX entries of the rule's own class; none where it gives none.
+
+    Raises:
+        RuleError: its `sources` are something else.
+    """
     given = vars(find(name)).get("sources", ())
-    return (given,) if isinstance(given, str) else tuple(given)
+    entries = (given,) if isinstance(given, str) else given
+    if not isinstance(entries, tuple) or not all(isinstance(entry, str) for entry in entries):
+        raise RuleError(
+            f'the sources of rule "{name}" are {given!r}; they should be a tuple of BibTeX entries'
+        )
+    return entries
 
 
 def source_hash(name: str) -> str:

@@ -234,7 +234,9 @@ def test_figures_say_their_numbers(page, df):
 
 def test_the_files_of_the_page_are_the_table_and_the_figures_numbers(page, finished, tmp_path):
     files = {a["download"]: a["href"] for _, a in page.tags if "download" in a}
-    assert {"trials.csv", "accuracy_vs_depth.csv", "probes.csv"} <= set(files)
+    assert {"trials.csv", "accuracy_vs_depth.csv", "probes.csv", "sources.bib"} <= set(files)
+    works = base64.b64decode(files["sources.bib"].partition("base64,")[2]).decode()
+    assert works.count("\n}\n") == 3
     store.export(finished, tmp_path / "trials.csv", "csv")
     content = base64.b64decode(files["trials.csv"].partition("base64,")[2])
     assert content == (tmp_path / "trials.csv").read_bytes()

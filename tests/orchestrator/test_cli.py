@@ -337,7 +337,18 @@ def test_the_rules_are_listed_and_told(command, own_rule):
     assert '\n  Lansdell, Prakash, Kording, "Learning to solve the credit' in told.out
     assert "\n@inproceedings{lansdell2020learning,\n" in told.out
     own_rule("told")
-    assert command("rules", "told:Own").out.startswith("told:Own (told:Own, revision 1)")
+    own = command("rules", "told:Own").out
+    assert own.startswith("told:Own (told:Own, revision 1)")
+    assert "sources" not in own
+
+
+def test_a_rule_that_cannot_be_counted_is_told_all_the_same(command, own_rule):
+    own_rule("uncounted")
+    path = Path("uncounted.py")
+    path.write_text(path.read_text() + "\n\nOwn.operations = lambda self, dims: dims.layers\n")
+    told = command("rules", "uncounted:Own")
+    assert (told.code, told.err) == (0, "")
+    assert "a step: its cost is not known (AttributeError: 'Dims' object has no attr" in told.out
 
 
 def test_the_data_sets_are_listed_and_fetched(command):

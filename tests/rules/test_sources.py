@@ -53,7 +53,16 @@ class Cited(catalog.find("fa")):
     sources: ClassVar[str] = "@misc{mine, title = {Mine}, year = {2026}}"
 
 
+@dataclass(frozen=True)
+class Listed(catalog.find("fa")):
+    """A rule with its sources in a list, which could change."""
+
+    sources: ClassVar[list[str]] = [Cited.sources]
+
+
 def test_a_rule_has_the_sources_of_its_own_class_only(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(catalog, "find", {"heir": Heir, "cited": Cited}.__getitem__)
+    monkeypatch.setattr(catalog, "find", {"heir": Heir, "cited": Cited, "listed": Listed}.get)
     assert catalog.sources("heir") == ()
     assert catalog.sources("cited") == (Cited.sources,)
+    with pytest.raises(catalog.RuleError, match=r'the sources of rule "listed" are .* a tuple of'):
+        catalog.sources("listed")
