@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 class KP:
     """s_l = (s_{l+1} B_{l+1}) * phi'(z_l), and B learns as W does: same increments, same decay.
 
-    With lam the training's `weight_decay` and D the rest of a step's change, whatever made it,
+    With lam the step's weight decay and D the rest of its change, whatever optimiser made it,
 
         W <- (1 - lam) W + D        B <- (1 - lam) B + D^T
 

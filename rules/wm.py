@@ -30,9 +30,10 @@ class WM:
 
     whose mean tends to (eta_B / lam_B) W^T diag(mean phi'): the size of B is that of W^T when
     eta_B is lam_B over the mean slope, and what is amiss in it multiplies from layer to layer.
-    Small noise keeps units where they are linear; a small lam_B averages over more of it but
-    follows the weights later, by 1 / lam_B steps. The readout is linear and mirrored as such. B
-    starts as feedback alignment's, and signals use it before its own step. Akrout et al., 2019.
+    Small noise keeps units where they are linear. A small lam_B averages over more noise, which
+    leaves cos(B, W^T) near 1 / sqrt(1 + n_l lam_B / (2 N)), but follows the weights later, by
+    1 / lam_B steps. The readout is linear and mirrored as such. B starts as feedback alignment's,
+    and signals use it before its own step. Akrout et al., 2019.
     """
 
     revision: ClassVar[int] = 1

@@ -13,6 +13,7 @@ from rules.kp import KP
 from rules.learner import Learner
 from rules.measure import credit
 from rules.net import Net
+from rules.optimizer import factor
 from rules.rule import State
 from rules.settings import Network, Training
 from rules.task import Examples
@@ -53,8 +54,8 @@ def test_it_trains_as_plain_loops(case: Case, same_training: Callable, layered: 
     same_training(KP(scale=0.7), teacher, case)
 
 
-def learner_of(**training: float) -> tuple[Learner, Training, Examples]:
-    settings = Training(1, 20, dtype="float64", **training)
+def learner_of(steps: int = 1, **training: object) -> tuple[Learner, Training, Examples]:
+    settings = Training(steps, 20, dtype="float64", **training)
     rates = (0.3, 0.02, 0.1)
     job = Job(Network(2, 0), settings, KP(), (0, 1, 2), (5, 6, 7), rates, None)
     x, y = replace(Case(SIZES, batch=50), seeds=(9,)).examples()
@@ -85,6 +86,20 @@ def test_feedback_nears_the_weights_by_exactly_the_decay(momentum: float, decay:
         before = now
     moved = [(w - old).norm() for w, old in zip(learner.params.weights, first, strict=True)]
     assert min(moved) > 0.05
+
+
+@pytest.mark.parametrize("optimizer", ["sgd", "adam"])
+def test_so_it_does_under_any_optimizer_and_schedule(optimizer: str):
+    """The decay of a step is what the schedule makes of it, and that step's feedback has it too."""
+    choice = {"optimizer": optimizer, "schedule": "cosine", "warmup": 3}
+    learner, training, part = learner_of(steps=12, momentum=0.9, weight_decay=0.1, **choice)
+    before = apart(learner)
+    for step in range(12):
+        advance(Net(), learner, training, part, step + 1)
+        kept, now = 1 - 0.1 * factor(training, step), apart(learner)
+        for old, new in zip(before, now, strict=True):
+            torch.testing.assert_close(new, kept * old, rtol=0, atol=1e-13)
+        before = now
 
 
 def test_feedback_starts_as_that_of_feedback_alignment():

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from math import sqrt
 
 import numpy as np
 import pytest
@@ -106,6 +107,13 @@ def test_the_size_of_the_feedback_is_the_ratio_of_its_step_and_its_decay():
     for a, b, w in zip(small, large, case.params().weights[1:], strict=True):
         assert (b.norm(dim=(1, 2)) / a.norm(dim=(1, 2))).numpy() == pytest.approx(3, rel=0.02)
         assert cosine(a.flatten(1), w.mT.flatten(1)).min() > 0.9
+
+
+def test_the_noise_of_small_batches_limits_the_angle_as_the_docstring_says():
+    case = Case((3, 200, 4), seeds=(0, 1, 2), batch=8)
+    (b,) = frozen(WM(eta_B=0.1, lam_B=0.1, noise=0.1), case, case.params(), 60)["B"]
+    found = cosine(b.flatten(1), case.params().weights[-1].mT.flatten(1))
+    assert found.numpy() == pytest.approx(1 / sqrt(1 + 200 * 0.1 / (2 * 8)), rel=0.1)
 
 
 def test_nothing_is_learned_while_measuring():
