@@ -37,7 +37,14 @@ def canonical(value: Any) -> str:
 
 def short_hash(value: Any) -> str:
     """Sixteen hexadecimal digits that stand for a JSON value."""
-    return hashlib.sha256(canonical(value).encode()).hexdigest()[:16]
+    return _hashed(canonical(value))
+
+
+def _hashed(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+QUOTED_TUNING = canonical("tuning")
 
 
 def rounded(point: Mapping[str, float]) -> Point:
@@ -108,6 +115,11 @@ class Cell:
             }
         )
 
+    @cached_property
+    def quoted(self) -> tuple[str, str]:
+        """What it gives to its trials' ids, as JSON: its content, and what is measured."""
+        return canonical(self.content), canonical(asdict(self.measure))
+
     @property
     def axes(self) -> dict[str, Any]:
         """Where it stands in the grid."""
@@ -124,9 +136,9 @@ class Cell:
         """Floating-point operations of training one of its networks."""
         return self.training.steps * self.training.batch_size * self.step_cost
 
-    @property
+    @cached_property
     def coordinates(self) -> dict[str, Any]:
-        """Its columns in the trial table."""
+        """Its columns in the trial table; not to be changed."""
         options = dict(self.rule.options)
         training = {name: getattr(self.training, name) for name in TRAINING}
         return (
@@ -167,9 +179,9 @@ class Trial:
     @cached_property
     def id(self) -> str:
         """A hash of everything that changes its row, and of nothing else."""
-        measure = "tuning" if self.tuning else asdict(self.cell.measure)
-        seeds = [self.init_seed, self.feedback_seed]
-        return short_hash([self.cell.content, seeds, self.point, measure])
+        content, measure = self.cell.quoted
+        own = canonical([[self.init_seed, self.feedback_seed], self.point])[1:-1]
+        return _hashed(f"[{content},{own},{QUOTED_TUNING if self.tuning else measure}]")
 
     @property
     def lr(self) -> float:

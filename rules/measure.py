@@ -46,9 +46,17 @@ def cosine(a: Tensor, b: Tensor) -> Tensor:
     Each vector is first divided by its largest magnitude, so that the answer is exact for
     vectors of any size; there is no additive epsilon, which would pull small ones to 0.
     """
-    a, b = (v / v.abs().amax(-1, keepdim=True) for v in (a, b))
-    norms = a.square().sum(-1).sqrt() * b.square().sum(-1).sqrt()
-    return (a * b).sum(-1) / norms
+    return _cosine(_scaled(a), _scaled(b))
+
+
+def _scaled(v: Tensor) -> tuple[Tensor, Tensor]:
+    """The vectors over their largest magnitude, and the norms of what comes out."""
+    v = v / v.abs().amax(-1, keepdim=True)
+    return v, v.square().sum(-1).sqrt()
+
+
+def _cosine(a: tuple[Tensor, Tensor], b: tuple[Tensor, Tensor]) -> Tensor:
+    return (a[0] * b[0]).sum(-1) / (a[1] * b[1])
 
 
 @dataclass(frozen=True)
@@ -112,11 +120,11 @@ def chance(net: Net, params: Params, streams: Streams, examples: Examples, draws
     true, _ = BP().teach(trace, params, {})
     classes, total = trace.error.shape[-1], []
     for l, g in enumerate(true.signals[:-1]):
-        squares = torch.zeros_like(g[:, 0, 0])
+        squares, gradient = torch.zeros_like(g[:, 0, 0]), _scaled(g)
         for draw in range(draws):
             b = trace.streams.normal(f"chance/{l}/{draw}", (classes, g.shape[-1]))
             signal = net.product(trace.error, b) * trace.slopes[l]
-            squares += cosine(signal, g).nanmean(-1).square()
+            squares += _cosine(_scaled(signal), gradient).nanmean(-1).square()
         total.append((squares / draws).sqrt())
     return torch.stack(total, dim=-1)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,8 +16,24 @@ def generator(seed: int, purpose: str, step: int = 0) -> np.random.Generator:
 
     Counter-based (Philox; Salmon et al., 2011) with a 128-bit key, so that no two streams meet.
     """
-    key = hashlib.sha256(f"{seed}/{purpose}/{step}".encode()).digest()[:16]
-    return np.random.Generator(np.random.Philox(key=int.from_bytes(key, "little")))
+    ((_, only),) = generators([seed], purpose, step)
+    return only
+
+
+def generators(
+    seeds: Sequence[int], purpose: str, step: int
+) -> Iterator[tuple[int, np.random.Generator]]:
+    """Each seed with its generator for one purpose and step; the next one takes its place.
+
+    One Philox is given key after key, which takes a tenth of the time of making another.
+    """
+    philox = np.random.Philox(key=0)
+    drawing, start = np.random.Generator(philox), philox.state
+    for seed in seeds:
+        digest = hashlib.sha256(f"{seed}/{purpose}/{step}".encode()).digest()
+        start["state"]["key"] = np.frombuffer(digest[:16], "<u8").astype(np.uint64)
+        philox.state = start
+        yield seed, drawing
 
 
 CPU = torch.device("cpu")
@@ -37,8 +54,8 @@ class Streams:
         weights of its float64 twin.
         """
         drawn = {
-            seed: generator(seed, purpose, step).standard_normal(shape)
-            for seed in dict.fromkeys(self.seeds)
+            seed: drawing.standard_normal(shape)
+            for seed, drawing in generators([*dict.fromkeys(self.seeds)], purpose, step)
         }
         out = torch.empty((len(self.seeds), *shape), dtype=self.dtype)
         for replica, seed in enumerate(self.seeds):
