@@ -65,14 +65,6 @@ XIAO_2019 = """\
   year = {2019}
 }"""
 
-MOSKOVITZ_2018 = """\
-@misc{moskovitz2018feedback,
-  author = {Moskovitz, Theodore H. and Litwin-Kumar, Ashok and Abbott, L. F.},
-  title = {Feedback alignment in deep convolutional networks},
-  howpublished = {arXiv:1812.06488},
-  year = {2018}
-}"""
-
 KOLEN_1994 = """\
 @inproceedings{kolen1994backpropagation,
   author = {Kolen, John F. and Pollack, Jordan B.},

@@ -13,12 +13,14 @@ import torch
 from torch import Tensor, nn
 
 from rules import catalog
+from rules.brsf import BRSF
 from rules.dfa import DFA
 from rules.fa import FA
+from rules.frsf import FRSF
 from rules.kp import KP
 from rules.net import Net, Params
 from rules.rule import Trace
-from rules.sign_symmetry import BRSF, FRSF, USF
+from rules.usf import USF
 
 pytestmark = [pytest.mark.oracle, pytest.mark.filterwarnings("default")]
 

@@ -9,14 +9,16 @@ import numpy as np
 import pytest
 import torch
 
+from rules.brsf import BRSF
 from rules.dims import Dims
 from rules.fa import FA
+from rules.frsf import FRSF, concordant
 from rules.measure import cosine
 from rules.net import Net, Params, init_params
 from rules.rule import Rule, State
-from rules.sign_symmetry import BRSF, FRSF, USF, concordant
 from rules.streams import Streams
 from rules.testing import Case
+from rules.usf import USF
 
 RULES = [USF(), BRSF(), FRSF()]
 each_rule = pytest.mark.parametrize("rule", RULES, ids=["usf", "brsf", "frsf"])
