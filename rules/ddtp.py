@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 from rules.perturbation import answers, lifted_operations
 from rules.rule import Lesson, State, Trace
 from rules.signals import direct
+from rules.sources import MEULEMANS_2020
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -35,17 +36,25 @@ class DDTP:
     grows with the weights. Q_l starts at 0; signals use Q_l before its own step. The readout
     learns from the error itself.
 
-    Source: Meulemans, Carzaniga, Suykens, Sacramento, Grewe, "A theoretical framework for target
-    propagation", NeurIPS 2020 (DDTP-linear, with the difference reconstruction loss).
+    Meulemans et al., 2020 (DDTP-linear, with the difference reconstruction loss).
     """
 
     revision: ClassVar[int] = 1
     draws: ClassVar[bool] = True
+    sources: ClassVar[tuple[str, ...]] = (MEULEMANS_2020,)
 
-    eta_Q: float | Tensor = field(default=0.01, metadata={"help": "step of Q"})
-    damping: float | Tensor = field(default=0.1, metadata={"help": "pulls Q to 0"})
-    target_step: float | Tensor = field(default=1.0, metadata={"help": "share of the error taken"})
-    sigma: float | Tensor = field(default=0.01, metadata={"help": "size of a perturbation"})
+    eta_Q: float | Tensor = field(
+        default=0.01, metadata={"help": "step of Q", "range": (1e-3, 0.1)}
+    )
+    damping: float | Tensor = field(
+        default=0.1, metadata={"help": "pulls Q to 0", "range": (0.01, 1.0)}
+    )
+    target_step: float | Tensor = field(
+        default=1.0, metadata={"help": "share of the error taken", "range": (0.1, 10.0)}
+    )
+    sigma: float | Tensor = field(
+        default=0.01, metadata={"help": "size of a perturbation", "range": (1e-3, 0.1)}
+    )
 
     def operations(self, dims: Dims) -> float:
         direct = 2 * dims.outputs * sum(dims.sizes[1:-1])

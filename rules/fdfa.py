@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 from rules.perturbation import answers, lifted_operations
 from rules.rule import Lesson, State, Trace
 from rules.signals import direct
+from rules.sources import BACHO_2024
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -31,15 +32,19 @@ class FDFA:
     hidden layers are silent in the first step, and signals use A_l before its own step. A linear
     map of the error cannot be the gradient of every example, only of their mean Jacobian.
 
-    Source: Bacho, Chu, "Low-variance forward gradients using direct feedback alignment and
-    momentum", Neural Networks 2024; there the derivative is exact (forward-mode).
+    Bacho, Chu, 2024; there the derivative is exact (forward mode).
     """
 
     revision: ClassVar[int] = 1
     draws: ClassVar[bool] = True
+    sources: ClassVar[tuple[str, ...]] = (BACHO_2024,)
 
-    eta_A: float | Tensor = field(default=0.05, metadata={"help": "share of A replaced a step"})
-    sigma: float | Tensor = field(default=0.01, metadata={"help": "size of a perturbation"})
+    eta_A: float | Tensor = field(
+        default=0.05, metadata={"help": "share of A replaced a step", "range": (0.01, 0.3)}
+    )
+    sigma: float | Tensor = field(
+        default=0.01, metadata={"help": "size of a perturbation", "range": (1e-3, 0.1)}
+    )
 
     def operations(self, dims: Dims) -> float:
         direct = 2 * dims.outputs * sum(dims.sizes[1:-1])

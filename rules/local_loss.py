@@ -7,6 +7,7 @@ from math import sqrt
 from typing import TYPE_CHECKING, ClassVar
 
 from rules.rule import Lesson, State, Trace
+from rules.sources import NOKLAND_2019
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -30,14 +31,19 @@ class LocalLoss:
     alignment only describes. C_l has n_l times outputs weights, which the parameter count, and
     widths matched to it, leave out. Signals use C_l before its own step.
 
-    Source: Nøkland, Eidnes, "Training neural networks with local error signals", ICML 2019.
+    Nøkland, Eidnes, 2019.
     """
 
     revision: ClassVar[int] = 1
     draws: ClassVar[bool] = True
+    sources: ClassVar[tuple[str, ...]] = (NOKLAND_2019,)
 
-    eta_C: float | Tensor = field(default=0.03, metadata={"help": "step of the local readouts"})
-    momentum: float | Tensor = field(default=0.9, metadata={"help": "momentum of that step"})
+    eta_C: float | Tensor = field(
+        default=0.03, metadata={"help": "step of the local readouts", "range": (0.003, 0.3)}
+    )
+    momentum: float | Tensor = field(
+        default=0.9, metadata={"help": "momentum of that step, below 1", "range": (0.5, 0.95)}
+    )
 
     def operations(self, dims: Dims) -> float:
         return 6 * dims.outputs * sum(dims.sizes[1:-1])

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from rules.perturbation import gradients, lifted_operations
 from rules.rule import Lesson, State, Trace
+from rules.sources import FIETE_2006, WERFEL_2005
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -28,16 +29,17 @@ class NP:
     for K of 16 or more. It learns because the noise averages out over batches, which takes a
     learning rate below backpropagation's; with one draw it hardly beats `shallow` in short runs.
 
-    Source: Werfel, Xie, Seung, "Learning curves for stochastic gradient descent in linear
-    feedforward networks", Neural Computation 2005; Fiete, Seung, "Gradient learning in spiking
-    neural networks by dynamic perturbation of conductances", Physical Review Letters 2006.
+    Werfel, Xie, Seung, 2005; Fiete, Seung, 2006.
     """
 
     revision: ClassVar[int] = 1
     draws: ClassVar[bool] = True
+    sources: ClassVar[tuple[str, ...]] = (FIETE_2006, WERFEL_2005)
 
     pert_ndirs: int = field(default=4, metadata={"help": "draws a step", "least": 1})
-    sigma: float | Tensor = field(default=0.01, metadata={"help": "size of a perturbation"})
+    sigma: float | Tensor = field(
+        default=0.01, metadata={"help": "size of a perturbation", "range": (1e-3, 0.1)}
+    )
 
     def operations(self, dims: Dims) -> float:
         return self.pert_ndirs * lifted_operations(dims)

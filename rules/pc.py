@@ -8,6 +8,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, ClassVar
 
 from rules.rule import Lesson, State, Trace
+from rules.sources import MILLIDGE_2020, ROSENBAUM_2022, WHITTINGTON_2017
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -32,20 +33,21 @@ class PC:
     for X binomial of inference_steps trials of probability inference_rate (at rate 1 and L steps
     it is backpropagation). Early layers thus learn more slowly where inference is short. With
     `strict` predictions, phi' and the readout's error follow v, and the update's presynaptic
-    factor is v_{l-1}; it wants an inference_rate of .1 or so, and is no longer the gradient.
+    factor is v_{l-1}; it wants an inference_rate of .1 or so and, since its signals are smaller by
+    far, a larger learning rate; and it is no longer the gradient.
 
-    Source: Whittington, Bogacz, "An approximation of the error backpropagation algorithm in a
-    predictive coding network with local Hebbian synaptic plasticity", Neural Computation 2017
-    (strict); Millidge, Tschantz, Buckley, "Predictive coding approximates backprop along arbitrary
-    computation graphs", 2020, and Rosenbaum, "On the relationship between predictive coding and
-    backpropagation", PLoS ONE 2022 (fixed).
+    Whittington, Bogacz, 2017 (strict); Millidge, Tschantz, Buckley, 2020, and Rosenbaum, 2022
+    (fixed).
     """
 
     revision: ClassVar[int] = 1
     draws: ClassVar[bool] = False
+    sources: ClassVar[tuple[str, ...]] = (MILLIDGE_2020, ROSENBAUM_2022, WHITTINGTON_2017)
 
     inference_steps: int = field(default=20, metadata={"help": "steps of inference", "least": 1})
-    inference_rate: float | Tensor = field(default=0.5, metadata={"help": "size of such a step"})
+    inference_rate: float | Tensor = field(
+        default=0.5, metadata={"help": "size of such a step", "range": (0.05, 1.0)}
+    )
     prediction: str = field(
         default="fixed", metadata={"choices": ("fixed", "strict"), "help": "do predictions follow?"}
     )

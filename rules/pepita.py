@@ -7,6 +7,7 @@ from math import sqrt
 from typing import TYPE_CHECKING, ClassVar
 
 from rules.rule import Lesson, State, Trace
+from rules.sources import DELLAFERRERA_2022
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -27,14 +28,16 @@ class PEPITA:
     from +-.05 sqrt(6 / inputs). It is made for one or two hidden layers; signals scale with F, so
     deeper networks want a larger scale, and gain little.
 
-    Source: Dellaferrera, Kreiman, "Error-driven input modulation: solving the credit assignment
-    problem without a backward pass", ICML 2022.
+    Dellaferrera, Kreiman, 2022.
     """
 
     revision: ClassVar[int] = 1
     draws: ClassVar[bool] = True
+    sources: ClassVar[tuple[str, ...]] = (DELLAFERRERA_2022,)
 
-    scale: float | Tensor = field(default=0.05 * sqrt(2), metadata={"help": "scale of F"})
+    scale: float | Tensor = field(
+        default=0.05 * sqrt(2), metadata={"help": "scale of F", "range": (0.02, 0.5)}
+    )
 
     def operations(self, dims: Dims) -> float:
         return 2 * dims.outputs * dims.sizes[0] + 2 * sum(dims.weights)

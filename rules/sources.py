@@ -84,6 +84,81 @@ AKROUT_2019 = """\
   year = {2019}
 }"""
 
+WERFEL_2005 = """\
+@article{werfel2005learning,
+  author = {Werfel, Justin and Xie, Xiaohui and Seung, H. Sebastian},
+  title = {Learning curves for stochastic gradient descent in linear feedforward networks},
+  journal = {Neural Computation},
+  year = {2005}
+}"""
+
+FIETE_2006 = """\
+@article{fiete2006gradient,
+  author = {Fiete, Ila R. and Seung, H. Sebastian},
+  title = {Gradient learning in spiking neural networks by dynamic perturbation of conductances},
+  journal = {Physical Review Letters},
+  year = {2006}
+}"""
+
+BACHO_2024 = """\
+@article{bacho2024low,
+  author = {Bacho, Florian and Chu, Dominique},
+  title = {Low-variance forward gradients using direct feedback alignment and momentum},
+  journal = {Neural Networks},
+  year = {2024}
+}"""
+
+MEULEMANS_2020 = """\
+@inproceedings{meulemans2020theoretical,
+  author = {Meulemans, Alexander and Carzaniga, Francesco and Suykens, Johan and
+    Sacramento, João and Grewe, Benjamin F.},
+  title = {A theoretical framework for target propagation},
+  booktitle = {Advances in Neural Information Processing Systems},
+  year = {2020}
+}"""
+
+DELLAFERRERA_2022 = """\
+@inproceedings{dellaferrera2022error,
+  author = {Dellaferrera, Giorgia and Kreiman, Gabriel},
+  title = {Error-driven input modulation: solving the credit assignment problem without a
+    backward pass},
+  booktitle = {International Conference on Machine Learning},
+  year = {2022}
+}"""
+
+NOKLAND_2019 = """\
+@inproceedings{nokland2019training,
+  author = {Nøkland, Arild and Eidnes, Lars Hiller},
+  title = {Training neural networks with local error signals},
+  booktitle = {International Conference on Machine Learning},
+  year = {2019}
+}"""
+
+WHITTINGTON_2017 = """\
+@article{whittington2017approximation,
+  author = {Whittington, James C. R. and Bogacz, Rafal},
+  title = {An approximation of the error backpropagation algorithm in a predictive coding network
+    with local Hebbian synaptic plasticity},
+  journal = {Neural Computation},
+  year = {2017}
+}"""
+
+MILLIDGE_2020 = """\
+@misc{millidge2020predictive,
+  author = {Millidge, Beren and Tschantz, Alexander and Buckley, Christopher L.},
+  title = {Predictive coding approximates backprop along arbitrary computation graphs},
+  howpublished = {arXiv:2006.04182},
+  year = {2020}
+}"""
+
+ROSENBAUM_2022 = """\
+@article{rosenbaum2022relationship,
+  author = {Rosenbaum, Robert},
+  title = {On the relationship between predictive coding and backpropagation},
+  journal = {PLoS ONE},
+  year = {2022}
+}"""
+
 
 def citation(entry: str) -> str:
     """A BibTeX entry in one line: family names, title, venue, year.

@@ -235,6 +235,17 @@ def _state(rule: Rule, case: Case) -> Iterator[str]:
                 yield f'state["{name}"] has shape {tuple(t.shape)} for {len(case.seeds)} networks'
 
 
+def _memory(rule: Rule, case: Case) -> Iterator[str]:
+    state = rule.init(case.dims, case.streams)
+    for now in _steps(case):
+        params = now.params()
+        _, state = rule.teach(now.trace(), params, state)
+        weights = {t.untyped_storage().data_ptr() for t in _tensors(params)}
+        for name, kept in state.items():
+            if any(t.untyped_storage().data_ptr() in weights for t in kept):
+                yield f'state["{name}"] is a view of the weights, which change in place: clone it'
+
+
 def _generators(rule: Rule, case: Case) -> Iterator[str]:
     before = _global_generators()
     _answers(rule, case)
@@ -332,6 +343,7 @@ LAWS = {
     "it gives one signal a layer, shaped as its pre-activation": _signals,
     "signals and state are finite": _finite,
     "its state is named tuples of tensors, replica first": _state,
+    "its state has memory of its own": _memory,
     "it leaves the global random generators alone": _generators,
     "it leaves its arguments alone": _arguments,
     "equal arguments give equal answers": _purity,

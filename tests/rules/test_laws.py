@@ -54,7 +54,7 @@ def small_task(count: int, dtype: str, classes: int | None = 5) -> Task:
     return Task(part("train", count), part("validation", 30), part("test", 35))
 
 
-def job_of(rule: Rule, dtype: str, replicas: int = 8, width: int = 16, **training: object) -> Job:
+def job_of(rule: Rule, dtype: str, replicas: int = 5, width: int = 16, **training: object) -> Job:
     """A pack of networks that differ in seeds and learning rates."""
     options = {"steps": 3, "batch_size": 64, "record": (2,), "weight_decay": 1e-3}
     places = range(replicas)
@@ -127,7 +127,7 @@ def test_nor_with_another_optimizer_and_a_schedule(dtype: str, width: int):
 @pytest.mark.parametrize("rule", [FA, DFA, SDIL])
 def test_nor_with_options_of_its_own(rule: type):
     option = "eta_A" if rule is SDIL else "scale"
-    values = torch.linspace(0.1, 0.8, 8).reshape(-1, 1, 1)
+    values = torch.linspace(0.1, 0.8, 5).reshape(-1, 1, 1)
     check_pack(job_of(rule(**{option: values}), "float32"), small_task(80, "float32"))
 
 
