@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from math import inf
 from pickle import PickleBuffer
 from tempfile import TemporaryDirectory
@@ -14,6 +15,7 @@ from typing import Any
 from orchestrator import ray_settings  # noqa: F401 - they must stand before Ray is imported
 import ray
 from ray import tune
+from ray.tune.execution.tune_controller import TuneController
 from ray.tune.search import Searcher
 
 from orchestrator.preflight import refuse
@@ -22,6 +24,10 @@ from orchestrator.trial import Pack
 
 SECONDS_BETWEEN_LOOKS = 5
 """How old the count of the cluster's nodes may be."""
+
+
+PATIENCE = 30
+"""Seconds that a pack waits for the worker that is starting for it while others fall free."""
 
 
 class ScheduleError(RuntimeError):
@@ -53,6 +59,9 @@ def start(address: str, cpus: int | None = None) -> None:
 def stop() -> None:
     """Leave the cluster; one that `start` started ends."""
     ray.shutdown()
+
+
+DIED = "the worker that tried it died"
 
 
 class Room:
@@ -147,10 +156,16 @@ class PumpSearcher(Searcher):
         if problems is None and len(tries) > 1:
             self._tries += [{label: pack} for label, pack in tries.items()]
             return
-        found = problems or ["the worker that tried it died, or could not start: see run.log"]
+        found = problems or [DIED]
         self._problems |= zip(tries, found, strict=True)
-        if not self._tries and not self._trying:
-            refuse(self._problems)
+        if self._tries or self._trying:
+            return
+        if set(self._problems.values()) == {DIED}:
+            raise ScheduleError(
+                "no worker could start, see run.log; a cluster that was started without token "
+                "authentication is joined with RAY_AUTH_MODE=disabled in the environment"
+            )
+        refuse(self._problems)
 
     def save(self, checkpoint_path: str) -> None:
         """Write nothing: the trial table is the state."""
@@ -178,6 +193,35 @@ class PackTrial(tune.Trainable):
             return {"done": True, "problems": problems}
         # Outside the pickle the rows lie in shared memory, where the driver reads them uncopied.
         return {"done": True, "rows": [PickleBuffer(self.worker.train_pack(self.config["pack"]))]}
+
+
+@contextmanager
+def lasting_workers() -> Iterator[None]:
+    """Let workers come up and stay up; Tune alone stops them in two ways that cost seconds each.
+
+    It gives a pack whose worker is starting the next worker that falls free, and stops the one
+    that starts: where packs are shorter than a start, only one worker would ever come up. So such
+    a pack waits, for a while: the cluster may have no room for another worker after all. And Tune
+    stops a worker that falls free while no pack waits for one, which our next round would need.
+    """
+    controllers: Any = TuneController
+    reuse, waiting, seen = controllers._maybe_reuse_cached_actor, dict[str, float](), set[int]()
+
+    def patiently(controller: Any, trial: Any) -> bool:
+        if id(controller) not in seen:
+            seen.add(id(controller))
+            controller._actor_cache.increase_max(trial.placement_group_factory, by=10**6)
+        if trial in controller._trial_to_actor:
+            since = waiting.setdefault(trial.trial_id, monotonic())
+            if monotonic() - since < PATIENCE:
+                return False
+        return bool(reuse(controller, trial))
+
+    controllers._maybe_reuse_cached_actor = patiently
+    try:
+        yield
+    finally:
+        controllers._maybe_reuse_cached_actor = reuse
 
 
 def run(
@@ -222,6 +266,7 @@ def run(
                 checkpoint_config=tune.CheckpointConfig(checkpoint_at_end=False),
             ),
         )
-        tuner.fit()
+        with lasting_workers():
+            tuner.fit()
     if searcher.error is not None:
         raise searcher.error
