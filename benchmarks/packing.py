@@ -1,4 +1,4 @@
-"""What packing gains, and what a step of every rule costs: one thread, no Ray."""
+"""What packing gains: one thread, no Ray."""
 
 from __future__ import annotations
 
@@ -20,11 +20,7 @@ from rules.settings import Network, Training
 from rules.task import Task, task_of
 from rules.train import Job, advance, start
 
-RULES = ("bp", "fa", "dfa", "sdil")
 BATCH = 128
-REPLICAS = 16
-"""Networks in the packs by which the rules are compared."""
-
 EPOCH = 8
 """Steps of an epoch: few, so that a sample is short; a step's share of the shuffle stays."""
 
@@ -85,7 +81,7 @@ def bench(rule: str, network: Network, replicas: int, task: Task) -> Bench:
 
 
 def measure(sizes: Sizes) -> list[Number]:
-    """Every rule, shape and size of a pack, and the rules against backpropagation."""
+    """A cheap rule and a dear one in every shape and size of a pack."""
     data = task()
     data = replace(data, train=data.train.slice(0, EPOCH * BATCH))
     shapes = zip(sizes.pack_widths, sizes.pack_depths, strict=True)
@@ -93,7 +89,6 @@ def measure(sizes: Sizes) -> list[Number]:
     for network in (Network(depth, width) for width, depth in shapes):
         for rule in ("bp", "sdil"):
             numbers += packed(rule, network, data, sizes)
-        numbers += compared(network, data, sizes)
     return numbers
 
 
@@ -109,20 +104,6 @@ def packed(rule: str, network: Network, data: Task, sizes: Sizes) -> list[Number
         *(
             number(f"{name}, gain of {size} over {least}", over(rates[size], rates[least]), "x")
             for size in larger
-        ),
-    ]
-
-
-def compared(network: Network, data: Task, sizes: Sizes) -> list[Number]:
-    """Milliseconds of a step of backpropagation, and how much more a step of each rule takes."""
-    benches = {rule: bench(rule, network, REPLICAS, data) for rule in RULES}
-    seconds = step_seconds(benches, sizes.samples, sizes.seconds)
-    name = f"depth {network.depth}, width {network.width}, pack of {REPLICAS}"
-    return [
-        number(f"step of bp, {name}", (1000 * s for s in seconds["bp"]), "ms"),
-        *(
-            number(f"step of {rule} over bp, {name}", over(seconds[rule], seconds["bp"]), "x")
-            for rule in RULES[1:]
         ),
     ]
 
