@@ -5,16 +5,19 @@ BIN = $(VENV)/bin
 PIP = $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check format oracles bench wheel clean
+.PHONY: help demo test test-cluster check format oracles bench wheel clean
 
 help:  ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 demo: $(VENV)/installed  ## set everything up and run the example study
 	$(BIN)/rulesweep run examples/quick.yaml
 
 test: $(VENV)/installed-test  ## set everything up and run the tests
 	$(BIN)/python -m pytest -q
+
+test-cluster: $(VENV)/installed-test $(VENV)/installed-cluster  ## a cluster of hosts made of this machine (root, Linux; minutes)
+	$(BIN)/python -m pytest -q -m cluster tests/cluster
 
 check: $(VENV)/installed-check  ## formatting, lint, types, arrows between packages
 	$(BIN)/ruff format --check .

@@ -164,25 +164,31 @@ def plan_command(
     sets: Set = None,
     workers: Workers = None,
     timing: Annotated[bool, typer.Option(help="Time a few steps for the estimate.")] = True,
+    price: Annotated[
+        str | None, typer.Option(metavar="RATE", help="As 1.2/gpu-hour or 0.05/cpu-hour.")
+    ] = None,
     data_dir: DataDir = None,
 ) -> None:
-    """Count what a study will train, and estimate the time; changes nothing.
+    """Count what a study will train, and estimate the time and the cost; changes nothing.
 
-    Example: rulesweep plan examples/quick.yaml
+    Example: rulesweep plan examples/quick.yaml --price 0.05/cpu-hour
     """
     from orchestrator.forecast import plan
+    from orchestrator.price import price_of
     from orchestrator.show import planned
     from orchestrator.spec import load_study
 
+    loaded = load_study(study, sets or ())
+    rate = price_of(price, loaded.resources) if price is not None else None
     found = plan(
-        load_study(study, sets or ()),
+        loaded,
         out,
         workers=workers,
         measure=timing,
         data_dir=data_dir,
         source=study,
     )
-    show(planned(found))
+    show(planned(found, rate))
 
 
 app.add_typer(cli_results.app)
@@ -217,5 +223,13 @@ def main() -> None:
         raise SystemExit(2) from None
 
 
-ERRORS = ("PreflightError", "StudyError", "RuleError", "DataError", "StoreError", "ScheduleError")
+ERRORS = (
+    "PreflightError",
+    "StudyError",
+    "RuleError",
+    "DataError",
+    "StoreError",
+    "ScheduleError",
+    "ClusterError",
+)
 """Errors that are a message to the user, by name: importing them all would import Ray."""

@@ -32,7 +32,7 @@ def check(path: Path, study: Path | None = None) -> Findings:
     """
     text = read_text(path, "cluster")
     resources = load_study(study).resources if study is not None else None
-    wanted = pins(resources.gpus, resources.cpus) if resources else pins()
+    wanted = pins(resources.least_gpus, resources.cpus) if resources else pins()
     if text.startswith("#!"):
         found = tuple(batch_script.problems(text, wanted))
         return Findings("SLURM batch script", found, tuple(notes(text)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 import threading
@@ -10,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Protocol
 
 from orchestrator.folder import describe, held, log_to, revision, study_id
@@ -20,6 +22,7 @@ from orchestrator.spec import Study
 from orchestrator.store import Store, StoreError
 from orchestrator.sweep import NO_LIMITS, Finished, Limits, Pump, run_inline
 from orchestrator.trial import Pack
+from orchestrator.user_code import own_modules, stage
 
 
 class Reporter(Protocol):
@@ -68,8 +71,8 @@ class Result:
 
 
 def default_folder(study: Study) -> Path:
-    """Where a study's table goes unless told otherwise."""
-    return Path("runs") / study.name
+    """Where a study's table goes unless told otherwise: in RULESWEEP_RUNS, or else in `runs`."""
+    return Path(os.environ.get("RULESWEEP_RUNS") or "runs") / study.name
 
 
 def run(  # noqa: PLR0913 - all but the study have defaults, and go by name
@@ -183,13 +186,15 @@ def _train_on_ray(
 ) -> None:
     from orchestrator import schedule  # Ray takes seconds to import
 
-    resources = pump.grid.study.resources
-    schedule.start(address, workers and workers * resources.cpus)
+    study = pump.grid.study
+    resources, joined = study.resources, address != "local"
+    with TemporaryDirectory(prefix="rulesweep-") as folder:  # Ray copies it on joining
+        modules = stage(own_modules(study, paths), Path(folder)) if joined else []
+        schedule.start(address, workers and workers * resources.cpus, modules)
     try:
-        joined = address != "local"
         room = schedule.Room(resources.cpus, resources.gpus, workers, joined=joined)
         with interruptible():  # Ray has put a handler of its own over ours
-            schedule.run(pump, paths, room, tries, settings(pump.grid.study))
+            schedule.run(pump, paths, room, tries, settings(study))
     finally:
         schedule.stop()
 

@@ -164,6 +164,10 @@ CountOrAuto = Annotated[
     Annotated[Count, Tag("[number]")] | Annotated[Literal["auto"], Tag("[text]")],
     by_shape('a whole number or "auto"'),
 ]
+ShareOrAuto = Annotated[
+    Annotated[Number, Field(ge=0), Tag("[number]")] | Annotated[Literal["auto"], Tag("[text]")],
+    by_shape('a number or "auto"'),
+]
 AxesKept = Annotated[
     Annotated[Literal["cell", "rule"], Tag("[text]")] | Annotated[Distinct[Axis], Tag("[list]")],
     by_shape('"cell", "rule" or a list of axes'),

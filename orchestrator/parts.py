@@ -24,6 +24,7 @@ from orchestrator.fields import (
     Seed,
     SeedSet,
     Share,
+    ShareOrAuto,
     by_shape,
     distinct,
     listed,
@@ -220,9 +221,18 @@ class Measure(Part):
     save_weights: Flag = False  # keep every evaluated network's weights in the run folder
 
 
+MOST_SHARING = 8
+"""Workers that share a GPU at most, where the study says `gpus: auto`."""
+
+
 class Resources(Part):
     """What one worker takes, and how many networks train together."""
 
     cpus: Count = 1
-    gpus: Annotated[Number, Field(ge=0)] = 0.0
+    gpus: ShareOrAuto = 0.0  # of one GPU; auto: as many workers share one as it has CPUs for
     replicas: CountOrAuto = "auto"
+
+    @property
+    def least_gpus(self) -> float:
+        """The share of a GPU that a worker takes at least."""
+        return 1 / MOST_SHARING if self.gpus == "auto" else self.gpus

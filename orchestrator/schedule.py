@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import logging
+import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from math import inf
+from pathlib import Path
 from pickle import PickleBuffer
 from tempfile import TemporaryDirectory
 from time import monotonic
@@ -18,9 +20,13 @@ from ray import tune
 from ray.tune.execution.tune_controller import TuneController
 from ray.tune.search import Searcher
 
+from orchestrator.parts import MOST_SHARING
 from orchestrator.preflight import refuse
 from orchestrator.sweep import Pump
 from orchestrator.trial import Pack
+
+UNIT = 10_000
+"""Ray counts in ten-thousandths of a GPU."""
 
 SECONDS_BETWEEN_LOOKS = 5
 """How old the count of the cluster's nodes may be."""
@@ -34,8 +40,11 @@ class ScheduleError(RuntimeError):
     """A cluster that cannot run the study; the message is one line for the user."""
 
 
-def start(address: str, cpus: int | None = None) -> None:
+def start(address: str, cpus: int | None = None, modules: Sequence[Path] = ()) -> None:
     """Start Ray on this machine (`local`), or join a running cluster (`auto`, HOST:PORT).
+
+    `modules` are files and folders of a user's code, which the cluster's workers get; in a job
+    they have it already.
 
     Raises:
         ScheduleError: no cluster there, or one that refuses.
@@ -48,11 +57,21 @@ def start(address: str, cpus: int | None = None) -> None:
     local: dict[str, Any] = {}
     if address == "local":
         local = {"num_cpus": cpus, "include_dashboard": False, "object_store_memory": 200 * 2**20}
+    elif modules and "RAY_JOB_CONFIG_JSON_ENV_VAR" not in os.environ:
+        local = {"runtime_env": {"py_modules": [str(module) for module in modules]}}
     try:
         ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR, **local)
     except (ConnectionError, RuntimeError, ValueError, ray.exceptions.RayError) as error:
         reason = str(error).strip().partition("\n")[0]
-        raise ScheduleError(f"address {address}: no Ray cluster can be joined: {reason}") from error
+        if isinstance(error, ray.exceptions.AuthenticationError):
+            raise ScheduleError(
+                f"address {address}: refused without the cluster's token; put it into "
+                "~/.ray/auth_token, or name its file in RAY_AUTH_TOKEN_PATH"
+            ) from error
+        raise ScheduleError(
+            f"address {address}: no Ray cluster can be joined: {reason}; does one run there, "
+            "and is its token the one in ~/.ray/auth_token?"
+        ) from error
     logging.getLogger("ray.tune").setLevel(logging.ERROR)
 
 
@@ -71,11 +90,12 @@ class Room:
     `most`, and packs that wait for a node are what makes an autoscaler start one.
     """
 
-    def __init__(self, cpus: int, gpus: float, most: int | None, *, joined: bool) -> None:
+    def __init__(self, cpus: int, gpus: float | str, most: int | None, *, joined: bool) -> None:
         """Raises ScheduleError where no node can hold a worker, and none is awaited."""
-        self._needs, self._most, self._joined = (cpus, gpus), most, joined
-        self._asked = -inf
         nodes = self._nodes()
+        gpus = _share(nodes, cpus) if isinstance(gpus, str) else gpus
+        self.cpus, self.gpus, self._most, self._joined = cpus, gpus, most, joined
+        self._asked = -inf
         if not any(_fits(node, cpus, gpus) for node in nodes) and not (joined and most):
             has = ", ".join(f"{n.get('CPU', 0):g} cpus and {n.get('GPU', 0):g} gpus" for n in nodes)
             raise ScheduleError(
@@ -87,9 +107,12 @@ class Room:
         if self._joined and self._most:
             return self._most
         if monotonic() - self._asked > SECONDS_BETWEEN_LOOKS:
-            self._asked, found = monotonic(), sum(_fits(n, *self._needs) for n in self._nodes())
+            self._asked, found = monotonic(), self._holds()
             self._now = max(1, min(found, self._most or found))  # one waits for a node to come
         return self._now
+
+    def _holds(self) -> int:
+        return sum(_fits(node, self.cpus, self.gpus) for node in self._nodes())
 
     @staticmethod
     def _nodes() -> list[dict[str, float]]:
@@ -97,8 +120,19 @@ class Room:
 
 
 def _fits(node: Mapping[str, float], cpus: int, gpus: float) -> int:
-    by_cpu = node.get("CPU", 0) // cpus
-    return int(min(by_cpu, node.get("GPU", 0) // gpus) if gpus else by_cpu)
+    by_cpu = int(node.get("CPU", 0) // cpus)
+    by_gpu = int(node.get("GPU", 0) * UNIT) // round(gpus * UNIT) if gpus else by_cpu
+    return min(by_cpu, by_gpu)
+
+
+def _share(nodes: Sequence[Mapping[str, float]], cpus: int) -> float:
+    """The share of a GPU where as many workers take one as the CPUs beside it allow, to a limit.
+
+    On a cluster whose GPUs are yet to come, a quarter.
+    """
+    counts = [int(n.get("CPU", 0) // (cpus * n["GPU"])) for n in nodes if n.get("GPU")]
+    sharing = min(max(1, *counts), MOST_SHARING) if counts else 4
+    return UNIT // sharing / UNIT
 
 
 class PumpSearcher(Searcher):
@@ -227,7 +261,7 @@ def lasting_workers() -> Iterator[None]:
 def run(
     pump: Pump,
     paths: Sequence[str],
-    room: Callable[[], int],
+    room: Room,
     tries: Mapping[str, Pack],
     settings: Mapping[str, Any],
 ) -> None:
@@ -244,13 +278,13 @@ def run(
         PreflightError: a rule that cannot be trained.
     """
     pump.workers = room()
-    resources, searcher = pump.grid.study.resources, PumpSearcher(pump, tries, room)
+    searcher = PumpSearcher(pump, tries, room)
     trainable = tune.with_parameters(
         PackTrial, data=pump.grid.data, settings=dict(settings), paths=list(paths)
     )
     with TemporaryDirectory(prefix="rulesweep-") as notes:  # Tune's own, which nobody reads
         tuner = tune.Tuner(
-            tune.with_resources(trainable, {"cpu": resources.cpus, "gpu": resources.gpus}),
+            tune.with_resources(trainable, {"cpu": room.cpus, "gpu": room.gpus}),
             tune_config=tune.TuneConfig(
                 search_alg=searcher,
                 num_samples=-1,

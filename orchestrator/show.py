@@ -16,6 +16,7 @@ from orchestrator.store import current, every_result, shard_folders, trials
 if TYPE_CHECKING:
     from orchestrator.forecast import Plan
     from orchestrator.grid import Evaluation
+    from orchestrator.price import Price
 
 Rows = list[dict[str, Any]]
 
@@ -40,7 +41,7 @@ def _cell(value: object) -> str:
     return f"{value:.3g}" if isinstance(value, float) else str(value)
 
 
-def planned(plan: Plan) -> Iterator[RenderableType]:
+def planned(plan: Plan, price: Price | None = None) -> Iterator[RenderableType]:
     """A plan: the cells, the networks by rule and phase, the time."""
     from orchestrator.progress import duration
 
@@ -76,8 +77,19 @@ def planned(plan: Plan) -> Iterator[RenderableType]:
             f"{plan.missing} networks to train, about {duration(plan.seconds)} on {where}, "
             "starting aside"
         )
+        if price is not None:
+            yield _cost(plan, plan.seconds * plan.workers, price)
     else:
         yield Text(f"{plan.missing} networks to train")
+
+
+def _cost(plan: Plan, worker_seconds: float, price: Price) -> Text:
+    resources = plan.grid.study.resources
+    cost, hours = (f(worker_seconds, resources) for f in (price.cost, price.hours))
+    return Text(
+        f"about {cost:.2f} at {price}: {hours:.2f} {price.unit}-hours at this machine's speed, "
+        "idle time and the head aside"
+    )
 
 
 def _networks(plan: Plan) -> Table:

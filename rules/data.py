@@ -10,12 +10,12 @@ from typing import Any
 
 from rules.dataset import Arrays, Data, DataError, DatasetInfo, nearest
 from rules.generated import GENERATED, global_generators_untouched, recipe_of
-from rules.images import IMAGES, read_images
+from rules.images import IMAGES, files_present, read_images
 from rules.shuffle import order, split
 
 __all__ = [
     "Arrays", "Data", "DataError", "DatasetInfo",
-    "available", "fetch", "load", "order", "split",
+    "available", "fetch", "load", "order", "present", "split",
 ]  # fmt: skip
 
 
@@ -54,6 +54,11 @@ def fetch(name: str, data_dir: Path | None = None) -> Data:
         DataError: as `load` does.
     """
     return load(name, data_dir=data_dir)
+
+
+def present(name: str, data_dir: Path | None = None) -> bool:
+    """Whether a data set that comes along can be loaded without a download."""
+    return name in GENERATED or (name in IMAGES and files_present(IMAGES[name], data_dir))
 
 
 def _arrays(name: str, options: Mapping[str, Any], data_dir: Path | None) -> Arrays:

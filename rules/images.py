@@ -44,13 +44,24 @@ def read_images(images: ImageSet, data_dir: Path | None = None) -> Arrays:
     Raises:
         DataError: if a file is corrupt, or missing and not to be downloaded.
     """
-    folders = [
+    target = Path(data_dir).expanduser() if data_dir else cache_folder()
+    return images.decode(_raw_files(images, _folders(images, data_dir), target))
+
+
+def files_present(images: ImageSet, data_dir: Path | None = None) -> bool:
+    """Whether all files of an image set lie in one of the folders that are searched."""
+    folders = _folders(images, data_dir)
+    if images.archive is not None and locate(images.archive, folders) is not None:
+        return True
+    return all(locate(file, folders) is not None for file in images.files)
+
+
+def _folders(images: ImageSet, data_dir: Path | None) -> list[Path]:
+    return [
         root / folder
         for root in data_roots(data_dir)
         for folder in (*images.folders, images.info.name, ".")
     ]
-    target = Path(data_dir).expanduser() if data_dir else cache_folder()
-    return images.decode(_raw_files(images, folders, target))
 
 
 def _raw_files(images: ImageSet, folders: list[Path], target: Path) -> dict[str, bytes]:

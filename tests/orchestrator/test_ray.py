@@ -151,3 +151,29 @@ def test_more_than_a_node_has_is_refused(cluster):
 def test_ray_client_addresses_are_refused():
     with pytest.raises(schedule.ScheduleError, match="address ray://host:10001: "):
         schedule.start("ray://host:10001")
+
+
+def of(cpus, gpus):
+    return {"CPU": cpus, "GPU": gpus} if gpus else {"CPU": cpus}
+
+
+@pytest.mark.parametrize(
+    ("nodes", "cpus", "share"),
+    [
+        ([of(4, 1)], 1, 0.25),
+        ([of(64, 4)], 1, 0.125),  # eight share one at most
+        ([of(2, 0), of(12, 4)], 1, 0.3333),
+        ([of(8, 1), of(2, 1)], 2, 0.25),
+        ([of(1, 4)], 1, 1.0),
+        ([of(16, 0)], 1, 0.25),  # they are yet to come
+    ],
+)
+def test_auto_lets_as_many_share_a_gpu_as_there_are_cpus(nodes, cpus, share):
+    assert schedule._share(nodes, cpus) == share
+    holding = [schedule._fits(node, cpus, share) for node in nodes]
+    assert all(n * share <= node.get("GPU", 0) for n, node in zip(holding, nodes, strict=True))
+
+
+@pytest.mark.parametrize(("gpus", "workers"), [(0.1, 10), (0.3333, 3), (0.25, 4), (1, 1), (2, 0)])
+def test_shares_of_a_gpu_fill_it(gpus, workers):
+    assert schedule._fits({"CPU": 64.0, "GPU": 1.0}, 1, gpus) == workers

@@ -1,0 +1,216 @@
+import re
+import shutil
+import time
+from pathlib import Path
+
+import pytest
+
+from orchestrator.columns import named
+from orchestrator.store import trials
+
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
+
+ROOT = Path(__file__).parents[2]
+FORWARD = Path(__file__).with_name("forward.py")
+DASHBOARD = "127.0.0.1:8265"
+
+STUDY = """
+name: hosts
+task: {dataset: teacher, samples: 200, test_samples: 80, inputs: 8, outputs: 3, width: 8,
+       targets: classes, validation: 0.25}
+training: {steps: 3000, batch_size: 16, record: 4}
+rules: [bp, fa, {name: "my_rules.sign_dfa:SignDFA", label: sign}]
+grid: {depth: [1, 2, 3], width: 8, seeds: 2}
+search: {lr: {low: 0.01, high: 0.3}, rounds: 2, points: 2, seeds: 1}
+resources: {replicas: 1}
+"""
+NETWORKS = 3 * 3 * (2 * 2 + 2)
+
+
+def table(folder):
+    """The table of a run as sorted rows of text: what must be equal wherever it was trained."""
+    kept = [*named("coordinate", "result"), "phase", "label", "round", "point"]
+    rows = trials(folder).select(kept).to_pylist()
+    return sorted(({key: repr(row[key]) for key in kept} for row in rows), key=str)
+
+
+def count(folder):
+    return len(list(folder.glob("trials/part-*.parquet")))
+
+
+def more_than(parts, folder):
+    return lambda: count(folder) > parts
+
+
+def trained_on(folder):
+    """The hosts that have trained networks of a run."""
+    return set(trials(folder)["host"].to_pylist()) - {None} if count(folder) > 1 else set()
+
+
+def wait_for(condition, process, seconds=240):
+    """Wait until a condition holds, as long as a process runs."""
+    for _ in range(seconds * 20):
+        if condition():
+            return
+        assert process.poll() is None, process.communicate()[0]
+        time.sleep(0.05)
+    raise AssertionError("it takes too long")
+
+
+@pytest.fixture(scope="module")
+def project(lab):
+    """The study and the code of its own rule, on the laptop only."""
+    folder = lab.laptop.own / "home" / "project"
+    folder.mkdir()
+    (folder / "study.yaml").write_text(STUDY)
+    shutil.copytree(ROOT / "examples" / "my_rules", folder / "my_rules")
+    (folder / "my_rules" / "data").mkdir()
+    (folder / "my_rules" / "data" / "large").write_bytes(bytes(30 * 2**20))
+    return lab.laptop.home / "project"
+
+
+@pytest.fixture(scope="module")
+def undisturbed(lab, project):
+    """The table of that study, trained on the laptop alone."""
+    folder = lab.shared / "undisturbed"
+    words = ["rulesweep", "run", "study.yaml", "--inline", "--out", folder]
+    lab.laptop.run(*words, cwd=project)
+    assert len(table(folder)) == NETWORKS
+    return table(folder)
+
+
+def worker(head, host):
+    """Keep a worker's Ray running, as an init system would."""
+    join = f"ray start --address={head.address}:6379 --num-cpus=1 --block --object-store-memory=1"
+    loop = f"while :; do {join}00000000; sleep 1; done"
+    with (host.own / "ray.log").open("w") as log:
+        return host.start("sh", "-c", loop, stdout=log, stderr=log)
+
+
+@pytest.fixture(scope="module")
+def cluster(lab):
+    """Three hosts with Ray on them, and the head's dashboard forwarded to the laptop."""
+    lab.trust(lab.laptop)
+    head, *others = (lab.host(name) for name in ("one", "two", "three"))
+    words = ["ray", "start", "--head", "--port=6379", f"--node-ip-address={head.address}"]
+    words += ["--num-cpus=1", "--dashboard-host=127.0.0.1", "--object-store-memory=100000000"]
+    head.run(*words)
+    processes = [worker(head, host) for host in others]
+    pipe = str(lab.shared / "dashboard")
+    processes.append(head.start("python", FORWARD, pipe, DASHBOARD))
+    processes.append(lab.laptop.start("python", FORWARD, DASHBOARD, pipe))
+    for host, process in zip(others, processes, strict=False):
+        log = host.own / "ray.log"
+        wait_for(lambda log=log: "Ray runtime started" in log.read_text(), process)
+    yield lab
+    for process in processes:
+        process.kill()
+        process.wait()
+
+
+def submit(lab, project, name, *words):
+    """Submit the study from the laptop, and follow it; the process and the run's folder."""
+    words = ["rulesweep", "submit", "study.yaml", "--set", f"name={name}", *words]
+    arguments = {"stdout": -1, "stderr": -2}
+    process = lab.laptop.start(*words, cwd=project, **arguments)
+    return process, lab.hosts["one"].own / "home" / "rulesweep-runs" / name
+
+
+def test_the_doctor_sees_every_host(cluster):
+    head = cluster.hosts["one"]
+    environment = {"COLUMNS": "250", "RULESWEEP_RUNS": str(cluster.shared)}
+    code, told = head.run("rulesweep", "cluster", "doctor", environment=environment)
+    assert code == 0, told
+    assert "3 nodes, 0 faults" in told
+    for host in ("one", "two", "three"):
+        (line,) = [line for line in told.splitlines() if line.startswith(f"{host} ")]
+        assert cluster.hosts[host].address in line
+        assert "2.60.0" in line
+        assert "yes" in line  # the storage
+    wanting = STUDY.replace("{replicas: 1}", "{gpus: 1}")
+    (head.own / "home" / "gpu.yaml").write_text(wanting)
+    words = ["rulesweep", "cluster", "doctor", "--study", "gpu.yaml", "--storage", "s3://x?y=1"]
+    code, told = head.run(*words, check=False)
+    assert code == 1
+    assert "fault: no node has 1 CPUs and 1 GPU for a worker of the study" in told
+    assert "fault: one: storage cannot be reached" in told
+
+
+def test_without_the_token_nobody_gets_in(cluster, project):
+    stranger = cluster.host("stranger", ray=False)
+    (stranger.own / "home" / "study.yaml").write_text(
+        STUDY.replace("my_rules.sign_dfa:SignDFA", "dfa")
+    )
+    head = cluster.hosts["one"].address
+    pipe = stranger.start("python", FORWARD, DASHBOARD, str(cluster.shared / "dashboard"))
+    try:
+        for token in ("", "5a" * 32):
+            environment = {"RAY_AUTH_TOKEN": token} if token else {}
+            for words in (
+                ["run", "study.yaml", "--address", f"{head}:6379", "--out", "run"],
+                ["submit", "study.yaml"],
+                ["jobs"],
+            ):
+                code, told = stranger.run("rulesweep", *words, check=False, environment=environment)
+                assert code == 2, told
+                assert "error: address" in told
+                assert "token" in told
+                assert "Traceback" not in told
+                assert sum(line.startswith("error: ") for line in told.splitlines()) == 1
+    finally:
+        pipe.kill()
+        pipe.wait()
+
+
+def test_a_study_goes_on_when_a_host_is_cut_off_and_another_dies(cluster, project, undisturbed):
+    process, folder = submit(cluster, project, "disturbed")
+    two, three = cluster.hosts["two"], cluster.hosts["three"]
+    wait_for(lambda: trained_on(folder) >= {"two", "three"}, process)
+    two.link("down")
+    wait_for(more_than(count(folder) + 3, folder), process)
+    status = cluster.hosts["one"].run("rulesweep", "status", "rulesweep-runs/disturbed")[1]
+    assert "pending" in status
+    two.link("up")
+    wait_for(more_than(count(folder) + 3, folder), process)
+    three.kill()
+    output, _ = process.communicate(timeout=600)
+    assert process.returncode == 0, output
+    assert f"[{NETWORKS}/{NETWORKS}]" in output  # the lines that one sees on a terminal of its own
+    assert table(folder) == undisturbed
+
+
+def test_a_job_is_followed_stopped_and_gone_on_with(cluster, project, undisturbed):
+    process, folder = submit(cluster, project, "stopped")
+    wait_for(lambda: count(folder) >= 8, process)
+    process.send_signal(2)  # ^C: the laptop is closed, the job goes on
+    output, _ = process.communicate(timeout=60)
+    (job,) = re.findall(r"job (stopped-[0-9a-f]{6}) runs at", output)
+    assert f"job {job} goes on" in output
+    before = count(folder)
+    listed = cluster.laptop.run("rulesweep", "jobs", environment={"COLUMNS": "200"})[1]
+    assert re.search(rf"{job} +stopped +running", listed)
+    told = cluster.laptop.run("rulesweep", "stop", job)[1]
+    assert f"job {job} stopped; submit it again to go on" in told
+    told = cluster.laptop.run("rulesweep", "jobs", job, check=False)[1]
+    assert "interrupted; go on with: rulesweep run study.yaml" in told
+    done = trials(folder)["status"].to_pylist().count("ok")
+    assert before - 2 <= done < NETWORKS
+    again, _ = submit(cluster, project, "stopped")
+    output, _ = again.communicate(timeout=600)
+    assert again.returncode == 0, output
+    assert table(folder) == undisturbed
+
+
+def test_what_is_wrong_with_a_job_is_one_line(cluster, project):
+    laptop = cluster.laptop
+    code, told = laptop.run("rulesweep", "stop", "nothing", check=False)
+    assert (code, told.count("\n")) == (2, 1)
+    assert "no job nothing at http://127.0.0.1:8265; rulesweep jobs lists them" in told
+    words = ["rulesweep", "jobs", "--address", "http://127.0.0.1:1"]
+    code, told = laptop.run(*words, check=False)
+    assert (code, told.count("\n")) == (2, 1)
+    assert "nothing answers there; forward the head's port 8265" in told
+    code, told = laptop.run("rulesweep", "submit", "study.yaml", "--set", "rules=[bpp]",
+                            cwd=project, check=False)  # fmt: skip
+    assert (code, told.count("\n")) == (2, 1)
+    assert 'no rule "bpp"' in told
