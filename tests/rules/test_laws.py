@@ -27,6 +27,7 @@ from rules.streams import Streams
 from rules.task import Examples, Task
 from rules.testing import Case
 from rules.train import Job, advance, start, train
+from rules.wm import WM
 
 INPUTS, CPU = 10, torch.device("cpu")
 BUILT_IN = [catalog.find(name)() for name in catalog.BUILT_IN]
@@ -124,9 +125,10 @@ def test_nor_with_another_optimizer_and_a_schedule(dtype: str, width: int):
     check_pack(job, small_task(80, dtype))
 
 
-@pytest.mark.parametrize("rule", [FA, DFA, SDIL])
-def test_nor_with_options_of_its_own(rule: type):
-    option = "eta_A" if rule is SDIL else "scale"
+@pytest.mark.parametrize(
+    ("rule", "option"), [(FA, "scale"), (DFA, "scale"), (SDIL, "eta_A"), (WM, "lam_B")]
+)
+def test_nor_with_options_of_its_own(rule: type, option: str):
     values = torch.linspace(0.1, 0.8, 5).reshape(-1, 1, 1)
     check_pack(job_of(rule(**{option: values}), "float32"), small_task(80, "float32"))
 
