@@ -102,7 +102,7 @@ COLUMNS: tuple[Column, ...] = (
            "over hidden layers"),
     Column("seconds", _FLOAT, "provenance", "the pack's training time over its networks", "s"),
     Column("pack", _TEXT, "provenance", "hash of the pack it trained in"),
-    Column("pack_size", _INT, "provenance", "networks that trained together"),
+    Column("pack_size", _INT, "provenance", "networks in it"),
     Column("attempts", _INT, "provenance", "times a worker was given it"),
     Column("device", _TEXT, "provenance", "cpu or the GPU's name"),
     Column("host", _TEXT, "provenance", "machine"),

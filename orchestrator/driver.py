@@ -174,7 +174,12 @@ def _train_here(pump: Pump, tries: Mapping[str, Pack]) -> None:
 
 def settings(study: Study) -> dict[str, Any]:
     """What a study says to its workers."""
-    return {"threads": study.resources.cpus, "save_weights": study.measure.save_weights}
+    given = study.resources.replicas
+    return {
+        "threads": study.resources.cpus,
+        "save_weights": study.measure.save_weights,
+        "replicas": None if given == "auto" else given,
+    }
 
 
 def _train_on_ray(

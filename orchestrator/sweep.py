@@ -16,11 +16,10 @@ import pyarrow as pa
 from orchestrator.campaign import Answer, Campaign, Wanted, campaigns
 from orchestrator.columns import from_blob, table_of
 from orchestrator.grid import Grid
+from orchestrator.pack_limit import most
 from orchestrator.store import Store
 from orchestrator.trial import Pack, Trial
-
-REPLICAS = 64
-"""Networks in a pack at most, where the study says `replicas: auto`."""
+from rules.pack_size import in_groups
 
 KILLS = 3
 """Workers that a pack of one may take with it before it counts as failed."""
@@ -74,11 +73,10 @@ class Pump:
         limits: Limits = NO_LIMITS,
     ) -> None:
         self.grid, self.store, self.study_id = grid, store, study_id
+        self.replicas = grid.study.resources.replicas
         self.workers, self.revision, self.limits = 1, revision, limits
         self._began = monotonic()
         self.observe: Callable[[Finished], None] = lambda finished: None
-        given = grid.study.resources.replicas
-        self.limit = REPLICAS if given == "auto" else given
         self.totals: Counter[tuple[str, str]] = Counter()  # networks by (label, phase)
         self.counts: Counter[tuple[str, str, str]] = Counter()  # by (label, phase, status)
         self.work: Counter[str] = Counter()  # operations by label, of all its networks
@@ -193,8 +191,8 @@ class Pump:
                 self._flying.add(trial.id)
                 cells.setdefault(trial.cell.content, []).append(trial)
         for trials in cells.values():
-            for first in range(0, len(trials), self.limit):
-                self._push(Pack(tuple(trials[first : first + self.limit])))
+            for group in in_groups(len(trials), most(trials[0].cell, self.replicas)):
+                self._push(Pack(tuple(trials[group.start : group.stop])))
 
     def _push(self, pack: Pack) -> None:
         heapq.heappush(self._queue, (-pack.cost, next(self._order), pack))

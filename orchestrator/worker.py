@@ -21,6 +21,7 @@ from orchestrator.weights import COLUMN, as_npz, with_weights
 from rules import catalog
 from rules.dataset import Data
 from rules.net import Params
+from rules.pack_size import cached, fitting, in_groups
 from rules.record import Outcome, Point
 from rules.task import Task, task_of
 from rules.testing import RuleBrokenError, check_form
@@ -49,6 +50,7 @@ class Worker:
     data: Mapping[str, Data]
     threads: int = 1
     save_weights: bool = False  # send the evaluated networks' weights along with their rows
+    replicas: int | None = None  # networks in a tensor; None: as suits the shape and the device
     tasks: dict[tuple[str, float, int, str, str], Task] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -58,7 +60,8 @@ class Worker:
         """Rows of a pack's trials, as an Arrow blob. Never raises: what fails is a row too."""
         pack = pack_from(packed)
         began = time.perf_counter()
-        rows = self.rows(pack.trials)
+        groups = in_groups(len(pack.trials), self.replicas or together(pack.cell))
+        rows = [row for g in groups for row in self.rows(pack.trials[g.start : g.stop])]
         table = table_of(_completed(rows, pack, time.perf_counter() - began))
         return to_blob(with_weights(table, rows))
 
@@ -107,6 +110,15 @@ class Worker:
             device = torch.device(cell.device)
             self.tasks[key] = task_of(data, task.validation, task.split_seed, dtype, device)
         return self.tasks[key]
+
+
+def together(cell: Cell) -> int:
+    """Networks of a cell that train best as one tensor, on the cell's device."""
+    shape = cell.dims, cell.training.batch_size, getattr(torch, cell.training.dtype).itemsize
+    if cell.device == "cpu":
+        return cached(*shape)
+    free, _ = torch.cuda.mem_get_info()
+    return fitting(*shape, room=free // 2)  # the rest is for measurements and for what a rule keeps
 
 
 def job_of(trials: Sequence[Trial]) -> Job:
