@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
 app = typer.Typer()
 cluster_app = typer.Typer(
-    help="Clusters: check a file before anything costs money, examine one that runs.",
+    help="Clusters: check a file before anything costs money, examine one that runs.\n\n"
+    "Example: rulesweep cluster check cluster.yaml",
     no_args_is_help=True,
 )
 app.add_typer(cluster_app, name="cluster")

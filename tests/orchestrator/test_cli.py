@@ -217,7 +217,22 @@ def test_every_command_explains_itself_with_an_example(command, words):
 def test_the_commands_are_listed(command):
     done = command("--help")
     assert done.code == 0
-    for name in ("run", "plan", "status", "figures", "export", "verify", "rules", "datasets"):
+    for name in (
+        "run",
+        "plan",
+        "status",
+        "figures",
+        "export",
+        "verify",
+        "rules",
+        "datasets",
+        "merge",
+        "cluster",
+        "submit",
+        "jobs",
+        "stop",
+        "fetch",
+    ):
         assert re.search(rf"^\W*{name}\b", done.out, re.MULTILINE)
 
 
