@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -9,6 +10,8 @@ from typing import Any
 import pyarrow as pa
 
 TABLE_VERSION = 1
+
+NOTES = b"rulesweep.notes"
 
 
 @dataclass(frozen=True)
@@ -100,7 +103,10 @@ COLUMNS: tuple[Column, ...] = (
     Column("curve_test_accuracy", _LIST, "result", "one value a recorded step", "fraction"),
     Column("curve_alignment", pa.list_(_LIST), "result", "a list over recorded steps of lists "
            "over hidden layers"),
-    Column("seconds", _FLOAT, "provenance", "the pack's training time over its networks", "s"),
+    Column("seconds", _FLOAT, "provenance", "the pack's training time over its networks; of the "
+           "last worker, where that went on from a checkpoint", "s"),
+    Column("continued_step", _INT, "provenance", "the checkpoint's step from which its last worker "
+           "went on; null: it began at the beginning"),
     Column("pack", _TEXT, "provenance", "hash of the pack it trained in"),
     Column("pack_size", _INT, "provenance", "networks in it"),
     Column("attempts", _INT, "provenance", "times a worker was given it"),
@@ -129,6 +135,16 @@ def table_of(rows: Sequence[Mapping[str, Any]]) -> pa.Table:
     return pa.table(
         {f.name: pa.array([row.get(f.name) for row in rows], f.type) for f in SCHEMA}, schema=SCHEMA
     )
+
+
+def noted(table: pa.Table, notes: Sequence[str]) -> pa.Table:
+    """A worker's table with what the driver's log should say of it."""
+    return table.replace_schema_metadata(table.schema.metadata | {NOTES: json.dumps(notes)})
+
+
+def notes_of(table: pa.Table) -> list[str]:
+    """What a worker wants the driver's log to say."""
+    return list(json.loads(table.schema.metadata.get(NOTES, b"[]")))
 
 
 def to_blob(table: pa.Table) -> bytes:

@@ -14,6 +14,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Protocol
 
+from orchestrator import checkpoints
+from orchestrator.checkpoints import Place
 from orchestrator.folder import describe, held, log_to, revision, study_id
 from orchestrator.grid import Grid, expand
 from orchestrator.preflight import packs, refuse
@@ -23,6 +25,8 @@ from orchestrator.store import Store, StoreError
 from orchestrator.sweep import NO_LIMITS, Finished, Limits, Pump, run_inline
 from orchestrator.trial import Pack
 from orchestrator.user_code import own_modules, stage
+
+TO_DO = "%s: %d networks in the table, %d to train"
 
 
 class Reporter(Protocol):
@@ -116,6 +120,7 @@ def run(  # noqa: PLR0913 - all but the study have defaults, and go by name
         PreflightError: a rule that cannot be trained anywhere; nothing was trained.
         ScheduleError: no such cluster, or none that can hold a worker.
     """
+    checkpoints.seconds_from(os.environ)  # so that a mistake there is told at once
     paths = importable(source)
     grid = expand(study, data_dir)
     folder = Path(out) if out is not None else default_folder(study)
@@ -130,8 +135,7 @@ def run(  # noqa: PLR0913 - all but the study have defaults, and go by name
             _refuse_changed(pump, folder)
         describe(folder, grid, source, paths)
         pump.write_plans()
-        have, missing = sum(pump.counts.values()), pump.missing
-        log.info("%s: %d networks in the table, %d to train", study.name, have, missing)
+        log.info(TO_DO, study.name, sum(pump.counts.values()), pump.missing)
         tries = packs(pump) if preflight else {}
         here = partial(_train_here, pump, tries)
         there = partial(_train_on_ray, pump, tries, address, workers, paths)
@@ -167,19 +171,25 @@ def _refuse_changed(pump: Pump, folder: Path) -> None:
 def _train_here(pump: Pump, tries: Mapping[str, Pack]) -> None:
     from orchestrator.worker import Worker  # torch takes seconds to import
 
-    worker = Worker(pump.grid.data, **settings(pump.grid.study))
+    worker = Worker(pump.grid.data, **_told(pump))
     refuse({label: worker.preflight(pack.as_dict()) for label, pack in tries.items()})
     run_inline(pump, worker.train_pack)
 
 
-def settings(study: Study) -> dict[str, Any]:
-    """What a study says to its workers."""
+def settings(study: Study, place: Place | None = None) -> dict[str, Any]:
+    """What a study says to its workers, and where their checkpoints go."""
     given = study.resources.replicas
     return {
         "threads": study.resources.cpus,
         "save_weights": study.measure.save_weights,
         "replicas": None if given == "auto" else given,
+        "place": place,
     }
+
+
+def _told(pump: Pump) -> dict[str, Any]:
+    seconds = checkpoints.seconds_from(os.environ)
+    return settings(pump.grid.study, checkpoints.opened(pump.store.folder, seconds))
 
 
 def _train_on_ray(
@@ -199,7 +209,7 @@ def _train_on_ray(
     try:
         room = schedule.Room(resources.cpus, resources.gpus, workers, joined=joined)
         with interruptible():  # Ray has put a handler of its own over ours
-            schedule.run(pump, paths, room, tries, settings(study))
+            schedule.run(pump, paths, room, tries, _told(pump))
     finally:
         schedule.stop()
 
@@ -212,8 +222,12 @@ class _Telling:
 
     def through(self, train: Callable[[], None]) -> bool:
         """Train what is missing, if anything is; whether that was interrupted."""
+        interrupted = not self.pump.finished and self._interrupted(train)
         if self.pump.finished:
-            return False
+            checkpoints.closed(self.pump.store.folder)
+        return interrupted
+
+    def _interrupted(self, train: Callable[[], None]) -> bool:
         self.pump.observe = self.finished
         self.reporter.began(self.pump)
         try:
@@ -234,8 +248,12 @@ class _Telling:
             len(finished.statuses),
             finished.seconds,
         )
+        for note in finished.notes:
+            self.log.info("%s %s: %s", cell.rule.label, cell.axes, note)
         for error in finished.errors:
             self.log.error("%s %s: %s", cell.rule.label, cell.axes, error)
+        store = self.pump.store
+        checkpoints.clear(checkpoints.folder_of(store.folder), store.answers)
         self.reporter.packed(finished)
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 
 from orchestrator.campaign import Answer, Campaign, Wanted, campaigns
-from orchestrator.columns import from_blob, table_of
+from orchestrator.columns import SCHEMA, from_blob, notes_of, table_of
 from orchestrator.grid import Grid
 from orchestrator.pack_limit import most
 from orchestrator.store import Store
@@ -55,6 +55,7 @@ class Finished:
     statuses: tuple[str, ...]
     errors: tuple[str, ...]  # last lines of the failed ones' tracebacks
     seconds: float  # of training, for all its networks
+    notes: tuple[str, ...] = ()  # of its worker, for the log
 
 
 class Pump:
@@ -137,6 +138,7 @@ class Pump:
             return
         revision = pa.array([self.revision] * rows.num_rows, pa.string())
         place = rows.schema.get_field_index("revision")
+        notes, rows = notes_of(rows), rows.replace_schema_metadata(SCHEMA.metadata)
         self.store.add(rows.set_column(place, "revision", revision))
         ids = rows["trial"].to_pylist()
         self.trained += len(ids)
@@ -146,7 +148,7 @@ class Pump:
         errors = tuple(e.strip().splitlines()[-1] for e in rows["error"].to_pylist() if e)
         seconds = sum(s or 0.0 for s in rows["seconds"].to_pylist())
         self._answered(ids)
-        self.observe(Finished(pack, phase, statuses, errors, seconds))
+        self.observe(Finished(pack, phase, statuses, errors, seconds, tuple(notes)))
 
     def _start(self, campaign: Campaign) -> None:
         outline = campaign.outline()

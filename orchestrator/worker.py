@@ -7,7 +7,8 @@ import platform
 import socket
 import time
 import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.metadata import version
@@ -15,10 +16,12 @@ from typing import Any
 
 import torch
 
-from orchestrator.columns import table_of, to_blob
+from orchestrator.checkpoints import Place, Shelf, code
+from orchestrator.columns import noted, table_of, to_blob
 from orchestrator.trial import Cell, Pack, Trial, pack_from
 from orchestrator.weights import COLUMN, as_npz, with_weights
 from rules import catalog
+from rules.checkpoint import Checkpoints
 from rules.dataset import Data
 from rules.net import Params
 from rules.pack_size import cached, fitting, in_groups
@@ -51,19 +54,24 @@ class Worker:
     threads: int = 1
     save_weights: bool = False  # send the evaluated networks' weights along with their rows
     replicas: int | None = None  # networks in a tensor; None: as suits the shape and the device
+    place: Place | None = None  # for checkpoints of long packs; None: none are kept
     tasks: dict[tuple[str, float, int, str, str], Task] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        self.shelf = Shelf(self.place)
         torch.set_num_threads(self.threads)  # more than one changes the order of sums
 
     def train_pack(self, packed: Mapping[str, Any]) -> bytes:
         """Rows of a pack's trials, as an Arrow blob. Never raises: what fails is a row too."""
         pack = pack_from(packed)
         began = time.perf_counter()
+        self.shelf.tidy()
         groups = in_groups(len(pack.trials), self.replicas or together(pack.cell))
         rows = [row for g in groups for row in self.rows(pack.trials[g.start : g.stop])]
+        self.shelf.known.update(trial.id for trial in pack.trials)
         table = table_of(_completed(rows, pack, time.perf_counter() - began))
-        return to_blob(with_weights(table, rows))
+        notes, self.shelf.notes = self.shelf.notes, []
+        return to_blob(noted(with_weights(table, rows), notes))
 
     def preflight(self, packed: Mapping[str, Any]) -> str:
         """What is wrong with a tiny pack's rule, in one line; empty where nothing is."""
@@ -85,11 +93,20 @@ class Worker:
         """Train trials together; where that raises, halve them until the guilty one stands alone.
 
         The results are the same in any pack, so halving changes none of them. It also serves a
-        pack that is too large for the memory.
+        pack that is too large for the memory. Trials that go on from unlike checkpoints train
+        apart.
         """
+        parts = self.shelf.parts([trial.id for trial in trials], made_by(trials[0].cell))
+        if len(parts) > 1:
+            found: dict[int, Row] = {}
+            for part in parts:
+                found |= zip(part, self.rows([trials[place] for place in part]), strict=True)
+            return [row for _, row in sorted(found.items())]
         try:
-            outcomes, learner = fit(job_of(trials), self.task(trials[0].cell))
-            rows = [row_of(outcome) for outcome in outcomes]
+            with self.checkpoints(trials) as checkpoints:
+                outcomes, learner = fit(job_of(trials), self.task(trials[0].cell), checkpoints)
+            step = checkpoints.resumed if checkpoints else None
+            rows = [row_of(outcome) | {"continued_step": step} for outcome in outcomes]
             if self.save_weights and not trials[0].tuning:
                 for place, replica in enumerate(learner.replicas):
                     rows[replica][COLUMN] = _file(trials[replica], learner.params.keep([place]))
@@ -100,6 +117,26 @@ class Worker:
             return [{"status": "failed", "error": error}]
         middle = len(trials) // 2
         return self.rows(trials[:middle]) + self.rows(trials[middle:])
+
+    @contextmanager
+    def checkpoints(self, trials: Sequence[Trial]) -> Iterator[Checkpoints | None]:
+        """Those that these trials go on from and leave; what they tell is passed on at the end."""
+        if self.shelf.folder is None:
+            yield None
+            return
+        networks, made = [trial.id for trial in trials], made_by(trials[0].cell)
+        start = self.shelf.found(networks, made).get(networks[0])
+        path = self.shelf.path_of(self.shelf.folder, networks)
+        checkpoints = Checkpoints(path, networks, made, self.shelf.seconds, start)
+        try:
+            yield checkpoints
+        finally:
+            if checkpoints.resumed:
+                self.shelf.notes.append(
+                    f"{len(networks)} networks go on from step {checkpoints.resumed}"
+                )
+            for note in checkpoints.notes:
+                self.shelf.tell(note)
 
     def task(self, cell: Cell) -> Task:
         """The cell's data on its device, made once."""
@@ -200,6 +237,14 @@ def _completed(rows: Sequence[Row], pack: Pack, seconds: float) -> list[Row]:
     return [
         trial.coordinates | row | provenance for trial, row in zip(pack.trials, rows, strict=True)
     ]
+
+
+def made_by(cell: Cell) -> Row:
+    """What would make a checkpoint of the cell here: another making may give other numbers."""
+    here = where(cell.device)
+    kept = {name: here[name] for name in ("device", "bitwise")}
+    versions = {k: v for k, v in json.loads(here["versions"]).items() if k != "python"}
+    return kept | versions | {"code": code(), "source": cell.rule.source}
 
 
 @cache

@@ -67,6 +67,7 @@ class Recorder:
         self.chooser = "validation_loss" if task.validation else "train_loss"
         self.points: list[list[Point]] = [[] for _ in range(replicas)]
         self.diverged: dict[int, int] = {}
+        self.untrained: dict[int, list[float]] = {}
 
     def record(self, learner: Learner) -> None:
         """Take a point of every replica that still trains; the diverged ones stop here."""
@@ -127,7 +128,7 @@ class Recorder:
         accuracy = probes(self.net, learner.params, *parts)
         return dict(zip(learner.replicas, accuracy.tolist(), strict=True))
 
-    def outcomes(self, untrained: dict[int, list[float]], learner: Learner) -> list[Outcome]:
+    def outcomes(self, learner: Learner) -> list[Outcome]:
         """The outcomes, in the order of the replicas, once `learner` has trained."""
         trained, by_chance = self.probe(learner), self.chance(learner)
         classes = self.task.train.classes
@@ -141,7 +142,7 @@ class Recorder:
                 guess,
                 by_chance.get(replica),
                 trained.get(replica),
-                untrained.get(replica),
+                self.untrained.get(replica),
                 on_input,
             )
             for replica, points in enumerate(self.points)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 
 import torch
 from torch import Tensor
 
+from rules.checkpoint import Checkpoints
 from rules.dims import Dims, dims_of
 from rules.learner import Learner
 from rules.net import Net, init_params
@@ -77,8 +79,18 @@ def batches(
         yield examples.take(orders[1][:, place * batch_size : (place + 1) * batch_size])
 
 
-def advance(net: Net, learner: Learner, training: Training, examples: Examples, stop: int) -> None:
-    """Train up to `stop` steps; where a replica diverges, note how long it lasted."""
+def advance(
+    net: Net,
+    learner: Learner,
+    training: Training,
+    examples: Examples,
+    stop: int,
+    stepped: Callable[[], None] = lambda: None,
+) -> None:
+    """Train up to `stop` steps; where a replica diverges, note how long it lasted.
+
+    `stepped` is called after every step.
+    """
     for x, targets in batches(
         examples, learner.init_seeds, training.batch_size, learner.step, stop
     ):
@@ -90,6 +102,7 @@ def advance(net: Net, learner: Learner, training: Training, examples: Examples, 
         lesson, learner.state = learner.rule.teach(trace, learner.params, learner.state)
         update(net, learner, training, trace, lesson)
         learner.step += 1
+        stepped()
 
 
 def update(net: Net, learner: Learner, training: Training, trace: Trace, lesson: Lesson) -> None:
@@ -124,18 +137,29 @@ def train(job: Job, task: Task) -> list[Outcome]:
     return fit(job, task)[0]
 
 
-def fit(job: Job, task: Task) -> tuple[list[Outcome], Learner]:
-    """Train the job's networks; also the learner, which holds those that did not diverge."""
+def fit(
+    job: Job, task: Task, checkpoints: Checkpoints | None = None
+) -> tuple[list[Outcome], Learner]:
+    """Train the job's networks; also the learner, which holds those that did not diverge.
+
+    With `checkpoints`, it goes on from the one that they start from, and leaves its own.
+    """
     inputs = task.train.x.shape[1]
     outputs = task.train.classes or task.train.y.shape[1]
     dims = dims_of(job.network, inputs, outputs)
     net = Net(job.network.activation, job.network.residual, job.training.loss)
     learner = start(job, dims, task.train.x.device)
     recorder = Recorder(net, task, job.measure, len(job.lr))
-    untrained = recorder.probe(learner)
+    if checkpoints:
+        learner = checkpoints.resume(learner, recorder)
+    if learner.step == 0:
+        recorder.untrained = recorder.probe(learner)
+    stepped = partial(checkpoints.stepped, learner, recorder) if checkpoints else lambda: None
     for stop in sorted({0, *job.training.record, job.training.steps}):
-        advance(net, learner, job.training, task.train, stop)
-        recorder.record(learner)
+        if stop < learner.step:  # recorded before the checkpoint
+            continue
         if not learner.replicas:
             break
-    return recorder.outcomes(untrained, learner), learner
+        advance(net, learner, job.training, task.train, stop, stepped)
+        recorder.record(learner)
+    return recorder.outcomes(learner), learner

@@ -167,6 +167,45 @@ def test_a_killed_driver_of_ray_goes_on_and_leaves_no_process(start, tmp_path, t
     assert table(folder) == undisturbed
 
 
+KILLS_ITS_DRIVER = """
+mark = Path("{folder}") / "killed"
+if trace.step == 7 and not trace.measuring and not mark.exists():
+    mark.touch()
+    os.kill(int(Path("{folder}/run/.lock").read_text().split()[1]), signal.SIGKILL)
+    __import__("time").sleep(60)
+"""
+
+
+@pytest.mark.ray
+@pytest.mark.slow
+def test_a_long_pack_goes_on_where_it_was_when_its_driver_was_killed(
+    start, tmp_path, mapping, own_rule, train, table
+):
+    study = mapping(
+        rules=[own_rule("kills_its_driver", KILLS_ITS_DRIVER.format(folder=tmp_path))],
+        training={"steps": 12, "batch_size": 16, "record": [3, 9]},
+        grid={"depth": 2, "width": 8, "seeds": 5},
+        search={"lr": 0.1},
+    )
+    (tmp_path / "study.yaml").write_text(write(study))
+    process = start("--workers", "1", env=os.environ | {"RULESWEEP_STATE_SECONDS": "0"})
+    while not (tmp_path / "killed").exists():
+        assert process.poll() is None, process.communicate()[0]
+        started, agents = descendants(process.pid), descendants(process.pid, "Agent")
+        time.sleep(0.01)
+    assert process.wait() == -signal.SIGKILL
+    assert ended(started - agents)
+    kill(agents)
+    assert set(trials("run")["status"].to_pylist()) == {"pending"}
+    (left,) = Path("run/checkpoints").glob("*.checkpoint")
+    assert finish(tmp_path / "run").trained == 5
+    assert set(trials("run")["continued_step"].to_pylist()) == {7}
+    assert not left.parent.exists()
+    train(study_from(study), "undisturbed")
+    assert set(trials("undisturbed")["continued_step"].to_pylist()) == {None}
+    assert table("run") == table("undisturbed")
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupted_run_says_how_to_go_on(start, tmp_path, table, undisturbed, number):
     folder, words = (

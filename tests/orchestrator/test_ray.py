@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from orchestrator import schedule
+from orchestrator.checkpoints import opened
 from orchestrator.columns import named
 from orchestrator.driver import importable, settings
 from orchestrator.folder import describe, study_id
@@ -38,7 +39,8 @@ def train_on_ray(cluster, tmp_path):
         describe(tmp_path / folder, grid, None, paths)
         pump = Pump(grid, Store(tmp_path / folder), study_id(grid))
         of_study = room(study.resources.cpus, study.resources.gpus)
-        schedule.run(pump, paths, of_study, packs(pump), settings(study))
+        told = settings(study, opened(tmp_path / folder, seconds=0))
+        schedule.run(pump, paths, of_study, packs(pump), told)
         return pump
 
     return trained
@@ -99,6 +101,8 @@ def test_killed_workers_cost_their_packs_a_second_try_and_a_killing_rule_its_own
     assert {key for key, row in rows.items() if row["status"] != "ok"} == {("always", 1)}
     assert "the worker died 3 times" in rows["always", 1]["error"]
     assert rows["once", 1]["attempts"] == 2
+    assert rows["once", 1]["continued_step"] == 4  # of 10: the first four were not lost
+    assert {rows["bp", seed]["continued_step"] for seed in (0, 1)} == {None}
     train(small(grid=ONE, rules=["bp", once], search={"lr": 0.1}), "inline")  # nobody dies twice
     others = [row for row in table("ray") if row["label"] != "'always'"]
     assert others == table("inline")
