@@ -29,6 +29,7 @@ from orchestrator.yaml_file import StudyError
 
 if TYPE_CHECKING:
     from orchestrator.driver import Result
+    from orchestrator.spec import Study
 
 app = typer.Typer(
     name="rulesweep",
@@ -99,8 +100,9 @@ def run_command(
 
     screen = console()
     limits = Limits(seconds_of(time_budget), max_failures or inf)
+    wanted = load_study(study, sets or ())
     result = run(
-        load_study(study, sets or ()),
+        wanted,
         out,
         address=address,
         inline=inline,
@@ -116,7 +118,25 @@ def run_command(
         shard=shard_of(shard) if shard is not None else None,
     )
     _tell(result, screen, shard)
+    if address == "local" and not result.interrupted and result.seconds >= LONG:
+        _tell_time(wanted, result, data_dir, screen)
     raise typer.Exit(result.exit_code)
+
+
+LONG = 60.0
+"""Seconds of a run from which on its time is held against a plan's, which takes some to measure."""
+
+
+def _tell_time(study: Study, result: Result, data_dir: Path | None, screen: Console) -> None:
+    """How long the networks took, and what a plan would have said: whether to believe the next."""
+    from orchestrator.forecast import expected
+    from orchestrator.progress import duration
+
+    planned = expected(study, result, data_dir)
+    printer(screen)(
+        f"training took {duration(result.seconds)} on {result.workers} workers; "
+        f"planned: {duration(planned)} ({planned / result.seconds:.0%} of it)"
+    )
 
 
 def _tell(result: Result, screen: Console, shard: str | None) -> None:

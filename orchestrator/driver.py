@@ -8,10 +8,12 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
+from math import inf
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from time import monotonic
 from typing import Any, Protocol
 
 from orchestrator import checkpoints
@@ -23,6 +25,7 @@ from orchestrator.shards import Shard, share
 from orchestrator.spec import Study
 from orchestrator.store import Store, StoreError
 from orchestrator.sweep import NO_LIMITS, Finished, Limits, Pump, run_inline
+from orchestrator.timing import Left, left_of
 from orchestrator.trial import Pack
 from orchestrator.user_code import own_modules, stage
 
@@ -66,6 +69,9 @@ class Result:
     interrupted: bool
     reused: int = 0  # networks whose rows came from another run
     closed: str = ""  # the limit that ended it: failures, time, or empty
+    seconds: float = 0.0  # from the first pack's start to the last one's end
+    workers: int = 1
+    left: Left | None = None  # what was to be trained
 
     @property
     def exit_code(self) -> int:
@@ -140,9 +146,11 @@ def run(  # noqa: PLR0913 - all but the study have defaults, and go by name
         here = partial(_train_here, pump, tries)
         there = partial(_train_on_ray, pump, tries, address, workers, paths)
         train = here if inline else there
-        interrupted = _Telling(pump, reporter or Silent(), log).through(train)
+        left, telling = left_of(pump), _Telling(pump, reporter or Silent(), log)
+        interrupted = telling.through(train)
         log.info("interrupted" if interrupted else "finished")
-    return _result(folder, pump, interrupted=interrupted)
+    result = _result(folder, pump, interrupted=interrupted)
+    return replace(result, seconds=telling.seconds, workers=pump.workers, left=left)
 
 
 def _table(folder: Path, grid: Grid, shard: Shard | None) -> Store:
@@ -219,6 +227,12 @@ class _Telling:
 
     def __init__(self, pump: Pump, reporter: Reporter, log: Any) -> None:
         self.pump, self.reporter, self.log = pump, reporter, log
+        self.first, self.last = inf, 0.0  # when packs were under way
+
+    @property
+    def seconds(self) -> float:
+        """From the first pack's start to the last one's end; 0 where none came back."""
+        return max(0.0, self.last - self.first)
 
     def through(self, train: Callable[[], None]) -> bool:
         """Train what is missing, if anything is; whether that was interrupted."""
@@ -239,7 +253,8 @@ class _Telling:
         return not self.pump.finished
 
     def finished(self, finished: Finished) -> None:
-        cell = finished.pack.cell
+        cell, self.last = finished.pack.cell, monotonic()
+        self.first = min(self.first, self.last - finished.seconds)
         self.log.info(
             "%s %s %s: %d networks in %.2f s",
             cell.rule.label,

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import os
-import time
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
-from orchestrator.driver import default_folder, importable
+from orchestrator.driver import Result, default_folder, importable
 from orchestrator.folder import study_id
 from orchestrator.grid import Evaluation, Grid, expand
 from orchestrator.spec import Study
 from orchestrator.store import Store
 from orchestrator.sweep import Pump
-from orchestrator.trial import Cell, trial_of
+from orchestrator.timing import core_seconds, left_of
 
 
 @dataclass(frozen=True)
@@ -58,7 +57,7 @@ def plan(
 ) -> Plan:
     """Count the study's networks against the table of its run folder; nothing is written.
 
-    With `measure` a few steps of the largest cell of every rule are timed in this process.
+    With `measure` a few steps of every rule's smallest and largest cell are timed in this process.
 
     Raises:
         StudyError, RuleError, DataError: the study cannot run.
@@ -71,51 +70,17 @@ def plan(
     for (label, phase, _), number in pump.counts.items():
         known[label, phase] += number
     workers = workers or max(1, (os.cpu_count() or 1) // study.resources.cpus)
-    seconds = _seconds(grid, pump, workers) if measure and not pump.finished else None
+    timed = measure and not pump.finished
+    seconds = core_seconds(grid, left_of(pump)) / workers if timed else None
     names = [choice.name for choice in study.rules] + list(grid.data)
     modules = dict.fromkeys(name.partition(":")[0] for name in names if ":" in name)
     return Plan(grid, folder, dict(pump.totals), dict(known), seconds, workers, tuple(modules))
 
 
-def _seconds(grid: Grid, pump: Pump, workers: int) -> float:
-    """The time of the missing networks, each at its rule's measured time an operation."""
-    total = 0.0
-    for label, work in pump.work.items():
-        left = work - pump.worked[label]
-        if left > 0:
-            cells = [e.cell for e in grid.evaluations if e.cell.rule.label == label]
-            largest = max(cells, key=lambda cell: cell.cost)
-            total += left * seconds_a_network(largest, grid) / largest.cost
-    return total / workers
-
-
-def seconds_a_network(cell: Cell, grid: Grid) -> float:
-    """The measured time of one of the cell's networks, tuning and evaluation in proportion.
-
-    Trains a pair of networks for two short horizons; the difference is that of the steps alone,
-    the rest is what a study pays at each recorded step, or once.
-    """
-    from orchestrator.worker import Worker, job_of
-    from rules.train import train
-
-    rates = dict(cell.rule.fixed) | {name: low for name, low, _ in cell.rule.space}
-    task = Worker(grid.data, grid.study.resources.cpus).task(cell)
-
-    def timed(steps: int, *, tuning: bool) -> float:
-        short = replace(cell, training=replace(cell.training, steps=steps, record=()))
-        pair = [trial_of(short, (seed, seed), rates, tuning=tuning) for seed in (10**9, 10**9 + 1)]
-        began = time.perf_counter()
-        train(job_of(pair), task)
-        return (time.perf_counter() - began) / len(pair)
-
-    few, many = min(2, cell.training.steps), min(12, cell.training.steps)
-    timed(few, tuning=True)  # warms up
-    short, long = timed(few, tuning=True), timed(many, tuning=True)
-    step = max(0.0, long - short) / max(1, many - few)
-    points = len(cell.training.record) + 1  # the short runs had two
-    recording = (short - few * step) / 2 * points
-    measuring = (timed(few, tuning=False) - short) / 2 * points
-    return step * cell.training.steps + recording + _evaluation_share(grid, cell) * measuring
+def expected(study: Study, result: Result, data_dir: Path | None = None) -> float:
+    """The seconds that a plan would have told of what a run has trained, measured now."""
+    assert result.left is not None
+    return core_seconds(expand(study, data_dir), result.left) / result.workers
 
 
 def _weights(evaluation: Evaluation) -> int:
@@ -124,13 +89,6 @@ def _weights(evaluation: Evaluation) -> int:
     networks = {(init, feedback if cell.rule.draws else 0) for init, feedback in evaluation.seeds}
     bytes_each = cell.dims.parameter_count * int(cell.training.dtype.removeprefix("float")) // 8
     return len(networks) * bytes_each
-
-
-def _evaluation_share(grid: Grid, cell: Cell) -> float:
-    search = grid.study.search
-    tuning = search.rounds * search.points * len(search.seed_list) if cell.rule.space else 0
-    evaluating = max(len(e.seeds) for e in grid.evaluations)
-    return evaluating / (tuning + evaluating)
 
 
 def _family(study: Study) -> list[str]:
