@@ -18,6 +18,7 @@ from analysis.figure import Plot, finish, label_outer, rule_handles, sheet
 from analysis.outcomes import counts, evaluated, metric_of
 from analysis.style import Look
 from analysis.trials import CELL, GROUP, at_edge, widths
+from orchestrator import store
 
 SPLIT = GROUP
 """The columns whose values each have a figure of their own."""
@@ -40,7 +41,7 @@ _EARLY = "early_third_"
 
 def declared(run: str | Path) -> dict[str, Any]:
     """The block `compare` of the run's study; empty where the folder has no study file."""
-    path = Path(run) / "study.yaml"
+    path = store.opened(run) / "study.yaml"
     study = yaml.safe_load(path.read_text()) if path.is_file() else None
     return dict((study or {}).get("compare") or {})
 

@@ -22,6 +22,7 @@ from analysis.figure import save
 from analysis.gap_files import write_files
 from analysis.style import looks, style
 from analysis.trials import load_trials, widths
+from orchestrator import store
 
 _FIGURES = {
     "accuracy_vs_depth": accuracy_vs_depth,
@@ -41,7 +42,8 @@ def draw_all(run: str | Path, out: str | Path | None = None) -> list[Path]:
     A figure is drawn where the table has something for it. An incomplete table is drawn as far
     as it goes, and every caption says how much is missing.
     """
-    folder = Path(run) / "figures" if out is None else Path(out)
+    run = store.opened(run)
+    folder = run / "figures" if out is None else Path(out)
     return draw_frame(load_trials(run), folder, comparisons.declared(run))
 
 

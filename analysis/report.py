@@ -65,8 +65,9 @@ def write_report(run: str | Path, out: str | Path | None = None) -> Path:
     Raises:
         StoreError: no run folder, or one without its study.
     """
-    path = Path(run) / "report.html" if out is None else Path(out)
-    page = render(Path(run))
+    run = store.opened(run)
+    path = run / "report.html" if out is None else Path(out)
+    page = render(run)
     path.parent.mkdir(parents=True, exist_ok=True)
     store.durable(path, lambda file: file.write(page.encode()))
     return path

@@ -30,7 +30,7 @@ _DTYPES = {"string": "string", "int64": "Int64", "double": "float64", "bool": "b
 
 
 def load_trials(run: str | Path, prefix: str | None = None) -> pd.DataFrame:
-    """The networks that the folder's current study wants, one row each.
+    """The networks that the current study of a run, in a folder or at a URI, wants, one row each.
 
     With a prefix the folder is one of JSON files, `PREFIX_*.json`, instead: see `seed_json`.
     The columns are those of `store.COLUMNS`, then one `hp_<name>` a searched value, then

@@ -68,7 +68,7 @@ def run_command(
         Retry | None, typer.Option(help="Train networks again whose rows say so.")
     ] = None,
     reuse: Annotated[
-        Path | None,
+        str | None,
         typer.Option(metavar="RUN", help="Take finished rows from another run's table."),
     ] = None,
     max_failures: Annotated[
@@ -85,6 +85,10 @@ def run_command(
         str | None,
         typer.Option(metavar="K/N", help="Train one of N shares of the study: job arrays."),
     ] = None,
+    take_over: Annotated[
+        bool,
+        typer.Option("--take-over", help="Take a run at a URI from the driver that holds it."),
+    ] = False,
 ) -> None:
     """Train what the study wants and the table lacks; then draw the figures.
 
@@ -116,6 +120,7 @@ def run_command(
         limits=limits,
         preflight=preflight,
         shard=shard_of(shard) if shard is not None else None,
+        take_over=take_over,
     )
     _tell(result, screen, shard)
     if address == "local" and not result.interrupted and result.seconds >= LONG:
@@ -143,26 +148,30 @@ def _tell(result: Result, screen: Console, shard: str | None) -> None:
     """How the run ended, and its figures or how to go on."""
     say = printer(screen)
     say(
-        f"{result.folder}: {result.wanted} networks, {result.known} were in the table, "
+        f"{result.name}: {result.wanted} networks, {result.known} were in the table, "
         + (f"{result.reused} came from another run, " if result.reused else "")
         + f"{result.trained} trained now, {result.diverged} diverged, {result.failed} failed"
     )
     for label in result.stopped:
         say(
             f"{label}: every point of a campaign failed, so it was not evaluated; "
-            f"see rulesweep status {result.folder} --failed"
+            f"see rulesweep status {result.name} --failed"
         )
     if result.interrupted:
         reasons = {"time": "the time budget is used up", "failures": "too many networks failed"}
         say(f"{reasons.get(result.closed, 'interrupted')}; go on with: {_again()}")
     elif shard is not None:
-        say(f"shard {shard} is done; when all are: rulesweep merge {result.folder}")
+        say(f"shard {shard} is done; when all are: rulesweep merge {result.name}")
     elif result.trained or _stale(result.folder):
         cli_results.show_figures(result.folder, screen)
+        if result.uri:
+            from orchestrator.mirror import Mirror
+
+            Mirror(result.uri).publish("figures")
     else:
         say(
             f"nothing to train; figures: {result.folder / 'figures'}, "
-            f"redraw with: rulesweep figures {result.folder}"
+            f"redraw with: rulesweep figures {result.name}"
         )
 
 

@@ -15,8 +15,17 @@ from rich.console import Console, RenderableType
 from orchestrator.yaml_file import StudyError
 
 StudyFile = Annotated[Path, typer.Argument(metavar="STUDY.yaml", help="The study file.")]
-RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="A run folder, as runs/quick.")]
-Out = Annotated[Path | None, typer.Option(help="The run folder; runs/<name> by default.")]
+Run = Annotated[
+    str,
+    typer.Argument(metavar="RUN", help="A run folder, or the URI of one: s3://bucket/runs/quick."),
+]
+Out = Annotated[
+    str | None,
+    typer.Option(
+        metavar="RUN",
+        help="The run folder, or a URI as s3://bucket/runs/quick; runs/<name> by default.",
+    ),
+]
 Set = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="KEY=VALUE", help="Override a value of the file, repeatedly."),

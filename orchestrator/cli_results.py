@@ -9,9 +9,11 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from orchestrator.cli_options import DataDir, RunFolder, console, printer, show
+from orchestrator.cli_options import DataDir, Run, console, printer, show
 
 app = typer.Typer()
+
+BESIDE = "inside RUN, or for a URI in the current folder,"
 
 
 class Format(StrEnum):
@@ -25,7 +27,7 @@ class Format(StrEnum):
 
 @app.command("status")
 def status_command(
-    run: RunFolder,
+    run: Run,
     failed: Annotated[bool, typer.Option("--failed", help="Show every failure whole.")] = False,
 ) -> None:
     """Say how far a run is: networks by rule and phase, chosen rates, failures.
@@ -33,13 +35,14 @@ def status_command(
     Example: rulesweep status runs/quick
     """
     from orchestrator.show import status
+    from orchestrator.store import opened
 
-    show(status(run, failed=failed))
+    show(status(opened(run), failed=failed, name=run))
 
 
 @app.command("figures")
 def figures_command(
-    run: RunFolder,
+    run: Run,
     prefix: Annotated[
         str | None,
         typer.Option(help="RUN is a folder of PREFIX_*.json files, one a network; see the README."),
@@ -47,15 +50,18 @@ def figures_command(
 ) -> None:
     """Redraw the figures of a run from its table, and print the summary; trains nothing.
 
+    Those of a run at a URI are drawn into its local copy.
+
     Example: rulesweep figures runs/quick
     """
     if prefix is not None:
         _show_seed_figures(run, prefix)
         return
-    from orchestrator.store import current
+    from orchestrator.store import current, opened
 
-    current(run)
-    show_figures(run, console())
+    folder = opened(run)
+    current(folder)
+    show_figures(folder, console())
 
 
 def show_figures(folder: Path, screen: Console) -> None:
@@ -70,7 +76,7 @@ def show_figures(folder: Path, screen: Console) -> None:
     show(summary(folder), screen)
 
 
-def _show_seed_figures(folder: Path, prefix: str) -> None:
+def _show_seed_figures(folder: str, prefix: str) -> None:
     from analysis.seed_scripts import draw_seed_figures, seed_table
     from analysis.trials import load_trials
 
@@ -82,29 +88,29 @@ def _show_seed_figures(folder: Path, prefix: str) -> None:
 
 @app.command("report")
 def report_command(
-    run: RunFolder,
-    out: Annotated[Path | None, typer.Option(help="The page; RUN/report.html by default.")] = None,
+    run: Run,
+    out: Annotated[Path | None, typer.Option(help=f"The page; {BESIDE} by default.")] = None,
 ) -> None:
     """Write one self-contained HTML page: question, protocol, tables, figures, provenance.
 
     Example: rulesweep report runs/quick
     """
     from analysis.report import write_report
-    from orchestrator.store import current
+    from orchestrator.store import current, opened
 
-    current(run)
-    printer(console())(f"report {write_report(run, out)}")
+    folder = opened(run)
+    current(folder)
+    page = write_report(folder, out or _beside(run) / "report.html")
+    printer(console())(f"report {page}")
 
 
 @app.command("export")
 def export_command(
-    run: RunFolder,
+    run: Run,
     format: Annotated[Format, typer.Option(help="What to write.")] = Format.csv,
     out: Annotated[
         Path | None,
-        typer.Option(
-            help="The file, or for latex and seed-json the folder; inside RUN by default."
-        ),
+        typer.Option(help=f"The file, or for latex and seed-json the folder; {BESIDE} by default."),
     ] = None,
     everything: Annotated[
         bool, typer.Option("--all", help="Also results that the current study does not want.")
@@ -114,16 +120,23 @@ def export_command(
 
     Example: rulesweep export runs/quick --format csv
     """
-    say = printer(console())
-    if format in (Format.csv, Format.parquet):
-        from orchestrator.store import export
+    from orchestrator.store import export, opened
 
-        path = out or run / f"trials.{format}"
-        rows = export(run, path, format.value, everything=everything)
+    say, folder = printer(console()), opened(run)
+    if format in (Format.csv, Format.parquet):
+        path = out or _beside(run) / f"trials.{format}"
+        rows = export(folder, path, format.value, everything=everything)
         say(f"{path}: {rows} rows")
         return
-    for path in _written(run, format, out or run / format.value):
+    for path in _written(folder, format, out or _beside(run) / format.value):
         say(str(path))
+
+
+def _beside(run: str) -> Path:
+    """Where a page or an export of a run goes unless told otherwise."""
+    from orchestrator.remote import is_uri
+
+    return Path() if is_uri(run) else Path(run)
 
 
 def _written(run: Path, format: Format, folder: Path) -> list[Path]:
@@ -140,7 +153,7 @@ def _written(run: Path, format: Format, folder: Path) -> list[Path]:
 
 
 @app.command("merge")
-def merge_command(run: RunFolder) -> None:
+def merge_command(run: Run) -> None:
     """Make one table of a run that was trained in shards; again as often as you like.
 
     Example: rulesweep merge runs/depth
@@ -158,7 +171,7 @@ def merge_command(run: RunFolder) -> None:
 
 @app.command("verify")
 def verify_command(
-    run: RunFolder,
+    run: Run,
     sample: Annotated[int, typer.Option(min=1, help="How many rows.")] = 5,
     trial: Annotated[str | None, typer.Option(help="The id of one row instead.")] = None,
     data_dir: DataDir = None,

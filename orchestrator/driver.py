@@ -18,9 +18,11 @@ from typing import Any, Protocol
 
 from orchestrator import checkpoints
 from orchestrator.checkpoints import Place
-from orchestrator.folder import describe, held, log_to, revision, study_id
+from orchestrator.folder import describe, driven, log_to, revision, study_id
 from orchestrator.grid import Grid, expand
+from orchestrator.mirror import Mirror
 from orchestrator.preflight import packs, refuse
+from orchestrator.remote import is_uri, joined
 from orchestrator.shards import Shard, share
 from orchestrator.spec import Study
 from orchestrator.store import Store, StoreError
@@ -72,6 +74,12 @@ class Result:
     seconds: float = 0.0  # from the first pack's start to the last one's end
     workers: int = 1
     left: Left | None = None  # what was to be trained
+    uri: str = ""  # of a run in a storage; `folder` is then its mirror
+
+    @property
+    def name(self) -> str:
+        """What the user calls the run: its URI, or its folder."""
+        return self.uri or str(self.folder)
 
     @property
     def exit_code(self) -> int:
@@ -80,9 +88,10 @@ class Result:
         return 130 if stopped else int(bool(self.failed))
 
 
-def default_folder(study: Study) -> Path:
+def default_place(study: Study) -> str | Path:
     """Where a study's table goes unless told otherwise: in RULESWEEP_RUNS, or else in `runs`."""
-    return Path(os.environ.get("RULESWEEP_RUNS") or "runs") / study.name
+    runs = os.environ.get("RULESWEEP_RUNS") or "runs"
+    return joined(runs, study.name) if is_uri(runs) else Path(runs) / study.name
 
 
 def run(  # noqa: PLR0913 - all but the study have defaults, and go by name
@@ -101,12 +110,13 @@ def run(  # noqa: PLR0913 - all but the study have defaults, and go by name
     limits: Limits = NO_LIMITS,
     preflight: bool = True,
     shard: Shard | None = None,
+    take_over: bool = False,
 ) -> Result:
     """Train every network of the study that its run folder's table lacks.
 
     Args:
         study: what to run.
-        out: the run folder; `runs/<name>` by default.
+        out: the run folder, or a URI as s3://bucket/runs/depth; `runs/<name>` by default.
         address: a Ray cluster, `auto` or HOST:PORT; `local` starts one on this machine.
         inline: train in this process, without Ray.
         workers: packs trained at once; by default what the machine or cluster holds.
@@ -116,30 +126,31 @@ def run(  # noqa: PLR0913 - all but the study have defaults, and go by name
         shard: train only this share of the study, into its own part of the folder.
         keep_changed: accept rows of a user's rule whose file has changed since they were trained.
         retry_failed: train networks again whose rows say `failed`.
-        reuse: another run folder, whose finished rows this study takes where it wants them.
+        reuse: another run, whose finished rows this study takes where it wants them.
         limits: when to stop though networks are missing.
         preflight: first try every rule on a worker, with two networks and two steps.
+        take_over: take a run at a URI from the driver that holds it.
 
     Raises:
         StudyError, RuleError, DataError: the study cannot run; nothing was written.
-        StoreError: the folder is in use or cannot be written.
+        StoreError: the folder, or the storage of the URI, is in use or cannot be written.
         PreflightError: a rule that cannot be trained anywhere; nothing was trained.
         ScheduleError: no such cluster, or none that can hold a worker.
     """
     checkpoints.seconds_from(os.environ)  # so that a mistake there is told at once
     paths = importable(source)
     grid = expand(study, data_dir)
-    folder = Path(out) if out is not None else default_folder(study)
-    own = folder / "shards" / shard.name if shard else folder
-    with held(own), interruptible():
-        log = log_to(own)
-        store = _table(folder, grid, shard)
+    place = out if out is not None else default_place(study)
+    within = f"shards/{shard.name}" if shard else ""
+    with interruptible(), driven(place, within, take_over=take_over) as (folder, mirror):
+        log = log_to(folder / within)
+        store = _table(folder, grid, shard, mirror)
         _prepare(store, reuse, retry_failed=retry_failed)
         mine = share(grid, shard) if shard else grid
         pump = Pump(mine, store, study_id(grid), revision(Path.cwd()), limits)
         if not keep_changed:
             _refuse_changed(pump, folder)
-        describe(folder, grid, source, paths)
+        describe(folder, grid, source, paths, mirror)
         pump.write_plans()
         log.info(TO_DO, study.name, sum(pump.counts.values()), pump.missing)
         tries = packs(pump) if preflight else {}
@@ -149,13 +160,13 @@ def run(  # noqa: PLR0913 - all but the study have defaults, and go by name
         left, telling = left_of(pump), _Telling(pump, reporter or Silent(), log)
         interrupted = telling.through(train)
         log.info("interrupted" if interrupted else "finished")
-    result = _result(folder, pump, interrupted=interrupted)
+    result = _result(folder, pump, interrupted=interrupted, uri=str(place) if mirror else "")
     return replace(result, seconds=telling.seconds, workers=pump.workers, left=left)
 
 
-def _table(folder: Path, grid: Grid, shard: Shard | None) -> Store:
+def _table(folder: Path, grid: Grid, shard: Shard | None, mirror: Mirror | None) -> Store:
     """The table to write to; a shard's readers are to see the whole study from the start."""
-    store = Store(folder, owner=True, shard=shard.name if shard else "")
+    store = Store(folder, owner=True, shard=shard.name if shard else "", mirror=mirror)
     if shard:
         Pump(grid, store, study_id(grid)).write_plans()
     return store
@@ -272,7 +283,7 @@ class _Telling:
         self.reporter.packed(finished)
 
 
-def _result(folder: Path, pump: Pump, *, interrupted: bool) -> Result:
+def _result(folder: Path, pump: Pump, *, interrupted: bool, uri: str) -> Result:
     def counted(status: str) -> int:
         return sum(n for (_, _, s), n in pump.counts.items() if s == status)
 
@@ -287,6 +298,7 @@ def _result(folder: Path, pump: Pump, *, interrupted: bool) -> Result:
         interrupted,
         pump.borrowed,
         pump.closed if interrupted else "",
+        uri=uri,
     )
 
 

@@ -19,6 +19,9 @@ from typing import Any
 
 from orchestrator.campaign import campaigns
 from orchestrator.grid import Grid
+from orchestrator.lease import leased
+from orchestrator.mirror import TEXTS, Mirror
+from orchestrator.remote import is_uri
 from orchestrator.spec import dump
 from orchestrator.store import StoreError, durable
 from orchestrator.trial import short_hash
@@ -38,8 +41,56 @@ def study_id(grid: Grid) -> str:
 
 
 @contextmanager
-def held(folder: Path) -> Iterator[None]:
+def driven(
+    run: str | Path, within: str = "", *, take_over: bool = False
+) -> Iterator[tuple[Path, Mirror | None]]:
+    """Be the one driver of a run: its folder, and what that mirrors where the run is at a URI.
+
+    Args:
+        run: a run folder, or the URI of one.
+        within: the part of it that a shard drives, or nothing.
+        take_over: take a run at a URI from the driver that holds it.
+
+    Raises:
+        StoreError: another driver holds the run, or it cannot be written.
+    """
+    if not is_uri(run):
+        if take_over:
+            raise StoreError(
+                f"--take-over: {run} is a folder, whose lock goes with its driver; "
+                "only a run at a URI can be taken over"
+            )
+        with held(Path(run) / within):
+            yield Path(run), None
+        return
+    mirror = Mirror(str(run), within)
+    with (
+        held(mirror.folder / within, str(run)),
+        leased(mirror.remote, mirror.id, within, over=take_over) as lease,
+    ):
+        mirror.guard = lease.check
+        mirror.pull()
+        mirror.fetch(mirror.log)
+        mirror.send()
+        try:
+            yield mirror.folder, mirror
+        finally:
+            _publish_log(mirror)
+
+
+def _publish_log(mirror: Mirror) -> None:
+    """A run's end, or what ended it, is not hidden by a storage that takes no log."""
+    try:
+        mirror.publish(mirror.log)
+    except StoreError as error:
+        logging.getLogger("rulesweep").warning("the log was not put into the storage: %s", error)
+
+
+@contextmanager
+def held(folder: Path, name: str = "") -> Iterator[None]:
     """Be the folder's one driver; the lock goes with the process, however that ends.
+
+    `name` is what the user calls the folder, where that is not its path.
 
     Raises:
         StoreError: another driver holds the folder, or it cannot be written to.
@@ -58,7 +109,7 @@ def held(folder: Path) -> Iterator[None]:
             lock.seek(0)
             holder = lock.read().strip() or "another process"
             raise StoreError(
-                f"run folder {folder} is in use by {holder}; wait for it, stop it, "
+                f"run folder {name or folder} is in use by {holder}; wait for it, stop it, "
                 "or give another with --out"
             ) from None
         lock.truncate(0)
@@ -67,7 +118,13 @@ def held(folder: Path) -> Iterator[None]:
         yield
 
 
-def describe(folder: Path, grid: Grid, source: Path | None, paths: Sequence[str]) -> None:
+def describe(
+    folder: Path,
+    grid: Grid,
+    source: Path | None,
+    paths: Sequence[str],
+    mirror: Mirror | None = None,
+) -> None:
     """Write down the study, as given and as resolved, and the environment it runs in."""
     if source is not None and source.is_file():
         write_text(folder / "study.given.yaml", source.read_text())
@@ -84,6 +141,9 @@ def describe(folder: Path, grid: Grid, source: Path | None, paths: Sequence[str]
     }
     write_text(folder / "resolved.json", json.dumps(resolved, indent=1) + "\n")
     write_text(folder / "environment.json", json.dumps(environment(), indent=1) + "\n")
+    if mirror is not None:
+        mirror.set_aside()
+        mirror.publish(*TEXTS)
 
 
 def sources(grid: Grid) -> dict[str, list[dict[str, str]]]:

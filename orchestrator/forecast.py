@@ -7,9 +7,11 @@ from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
-from orchestrator.driver import Result, default_folder, importable
+from orchestrator.driver import Result, default_place, importable
 from orchestrator.folder import study_id
 from orchestrator.grid import Evaluation, Grid, expand
+from orchestrator.mirror import Mirror
+from orchestrator.remote import is_uri
 from orchestrator.spec import Study
 from orchestrator.store import Store
 from orchestrator.sweep import Pump
@@ -64,7 +66,8 @@ def plan(
     """
     importable(source)
     grid = expand(study, data_dir)
-    folder = Path(out) if out is not None else default_folder(study)
+    place = out if out is not None else default_place(study)
+    folder = Mirror(str(place)).pull() if is_uri(place) else Path(place)
     pump = Pump(grid, Store(folder), study_id(grid))
     known: Counter[tuple[str, str]] = Counter()
     for (label, phase, _), number in pump.counts.items():

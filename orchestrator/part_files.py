@@ -121,10 +121,15 @@ def _digest(content: Any) -> str:
     return hashlib.sha256(content).hexdigest()[:16]
 
 
+def is_whole(path: Path, content: bytes | None = None) -> bool:
+    """Whether a part's bytes are those that were written; older parts do not say."""
+    _, _, written = path.stem.removeprefix("part-").partition("-")
+    return not written or written == _digest(path.read_bytes() if content is None else content)
+
+
 def _whole(path: Path) -> pa.Table:
     content = path.read_bytes()
-    _, _, written = path.stem.removeprefix("part-").partition("-")  # older parts have no hash
-    if written and written != _digest(content):
+    if not is_whole(path, content):
         raise ValueError("its bytes are not those that were written")
     return pq.ParquetFile(pa.BufferReader(content)).read(use_threads=False)
 

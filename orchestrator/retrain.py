@@ -14,7 +14,7 @@ from orchestrator.columns import from_blob, named
 from orchestrator.driver import importable
 from orchestrator.grid import Grid, expand
 from orchestrator.spec import load_study
-from orchestrator.store import Store, StoreError, current, trials
+from orchestrator.store import Store, StoreError, current, opened, trials
 from orchestrator.trial import Pack, Trial
 from orchestrator.weights import path_of, read
 
@@ -45,7 +45,7 @@ def verify(
     """Train rows of a run again, each alone, and compare them with the table.
 
     Args:
-        run: a run folder.
+        run: a run folder, or the URI of one.
         sample: how many rows, spread evenly over the table.
         trial: the id of one row instead.
         data_dir: where data sets lie.
@@ -55,10 +55,10 @@ def verify(
     """
     from orchestrator.worker import Worker
 
-    folder = Path(run)
+    folder = opened(run)
     rows = {r["trial"]: r for r in trials(folder).to_pylist() if r["status"] != "pending"}
     if trial and trial not in rows:
-        raise StoreError(f"{folder} has no finished trial {trial}; ids are in the column `trial`")
+        raise StoreError(f"{run} has no finished trial {trial}; ids are in the column `trial`")
     grid = _grid(folder, data_dir)
     known = _trials(grid, Store(folder))
     chosen = [trial] if trial else _spread(list(rows), sample)
@@ -88,7 +88,7 @@ def load_network(
     from orchestrator.worker import Worker
     from rules.net import Net
 
-    folder = Path(run)
+    folder = opened(run, path_of(Path(), trial).as_posix())
     grid = _grid(folder, data_dir)
     store = Store(folder)
     found = _found(trial, _trials(grid, store))

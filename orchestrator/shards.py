@@ -10,10 +10,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from orchestrator.campaign import Campaign, campaigns
-from orchestrator.folder import held
+from orchestrator.folder import driven, held
 from orchestrator.grid import Grid
+from orchestrator.lease import Lease
 from orchestrator.part_files import shard_folders
-from orchestrator.store import Store, StoreError, current
+from orchestrator.store import Store, StoreError, current, opened
 from orchestrator.yaml_file import StudyError, shown
 
 
@@ -99,15 +100,18 @@ def merge(run: str | Path) -> Merged:
     Raises:
         StoreError: no run folder, or a shard is at work.
     """
-    folder = Path(run)
-    current(folder)
+    current(opened(run))
     with ExitStack() as stack:
-        stack.enter_context(held(folder))
+        folder, mirror = stack.enter_context(driven(run))
         shards = shard_folders(folder)
         for shard in shards:
             stack.enter_context(_idle(shard))
-        store = Store(folder, owner=True)
+            if mirror is not None:
+                Lease(mirror.remote, mirror.id, f"shards/{shard.name}").refuse()
+        store = Store(folder, owner=True, mirror=mirror)
         results = store.absorb(shards)
+        if mirror is not None:
+            mirror.clear("shards")
         shutil.rmtree(folder / "shards", ignore_errors=True)
     return Merged(len(shards), results)
 

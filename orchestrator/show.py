@@ -127,15 +127,18 @@ def _shape(evaluation: Evaluation) -> list[object]:
     return [*map(_flag, cell.axes.values()), count, *training, target, error]
 
 
-def status(run: Path, *, failed: bool) -> Iterator[RenderableType]:
-    """How far a run is: counts by rule and phase, chosen rates, failures, leftovers."""
+def status(run: Path, *, failed: bool, name: str) -> Iterator[RenderableType]:
+    """How far a run is: counts by rule and phase, chosen rates, failures, leftovers.
+
+    `name` is what the user calls the run.
+    """
     content = current(run)
     rows: Rows = trials(run).to_pylist()
     counts = Counter((row["label"], row["phase"], row["status"]) for row in rows)
     statuses = ("ok", "diverged", "failed", "pending")
     kinds = dict.fromkeys((row["label"], row["phase"]) for row in rows)
     yield table(
-        f"study {content.get('name')} in {run}",
+        f"study {content.get('name')} in {name}",
         ["rule", "phase", *statuses],
         [[*kind, *(counts[*kind, status] for status in statuses)] for kind in kinds],
     )
@@ -145,10 +148,10 @@ def status(run: Path, *, failed: bool) -> Iterator[RenderableType]:
         error = row["error"] if failed else row["error"].strip().splitlines()[-1]
         yield Text(f"failed: {row['trial']} {row['label']} depth {row['depth']}: {error}", "red")
         if failed:
-            yield Text(f"train it again: rulesweep verify {run} --trial {row['trial']}")
-    begun = len(shard_folders(run))
+            yield Text(f"train it again: rulesweep verify {name} --trial {row['trial']}")
+    begun = sum(any(shard.glob("trials/part-*")) for shard in shard_folders(run))
     if begun:
-        yield Text(f"{begun} shards have begun; when all are done: rulesweep merge {run}")
+        yield Text(f"{begun} shards have begun; when all are done: rulesweep merge {name}")
     wanted = {row["trial"] for row in rows}
     others = sum(trial not in wanted for trial in every_result(run)["trial"].to_pylist())
     if others:

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from orchestrator.columns import COLUMNS, SCHEMA, Column, named, table_of
+from orchestrator.mirror import Mirror, opened
 from orchestrator.part_files import (
     StoreError,
     durable,
@@ -37,6 +38,7 @@ __all__ = [
     "StoreError",
     "durable",
     "named",
+    "opened",
     "shard_folders",
     "trials",
 ]
@@ -107,7 +109,7 @@ def planned(table: pa.Table, study_id: str) -> list[int]:
 
 
 def trials(run: str | Path) -> pa.Table:
-    """The trial table of a run folder: one row a network that its current study wants.
+    """The trial table of a run, in a folder or at a URI: a row a network of its current study.
 
     Networks that are planned but not trained have status pending and null results. Neither
     torch nor the study's code is needed.
@@ -115,7 +117,7 @@ def trials(run: str | Path) -> pa.Table:
     Raises:
         StoreError: no run folder.
     """
-    folder = Path(run)
+    folder = opened(run)
     table, content = _merged(read_run(folder)), current(folder)
     rows = in_order(planned(table, str(content["study_id"])), table, content)
     results = newest(table)
@@ -130,8 +132,9 @@ def trials(run: str | Path) -> pa.Table:
 
 def every_result(run: str | Path) -> pa.Table:
     """The newest result of every trial in the folder, whatever study wanted it."""
-    current(Path(run))
-    table = _merged(read_run(Path(run)))
+    folder = opened(run)
+    current(folder)
+    table = _merged(read_run(folder))
     return table.take(pa.array(list(newest(table).values()), pa.int64()))
 
 
@@ -155,12 +158,18 @@ def current(run: Path) -> dict[str, Any]:
 class Store:
     """A run's table as its one writer sees it: what is answered, what was asked, and appending."""
 
-    def __init__(self, run: Path, *, owner: bool = False, shard: str = "") -> None:
+    def __init__(
+        self, run: Path, *, owner: bool = False, shard: str = "", mirror: Mirror | None = None
+    ) -> None:
         """Read the run's table; the folder's one driver, its owner, also tidies it.
 
-        A shard writes into a folder of its own, and knows what all others have written.
+        A shard writes into a folder of its own, and knows what all others have written. Where the
+        folder is the mirror of a run in a storage, rows are there before they count.
         """
         self.run, self.folder = run, run / "shards" / shard if shard else run
+        self.mirror = mirror
+        self._desk = run if mirror is None else mirror.unsent  # where files are written
+        self._table = self._desk / "shards" / shard if shard else self._desk
         parts = read_parts(self.folder, owner=owner)
         others = (folder for folder in (run, *shard_folders(run)) if folder != self.folder)
         table = _merged([*(part for other in others for part in read_parts(other)), *parts])
@@ -174,7 +183,9 @@ class Store:
 
     def append(self, table: pa.Table) -> None:
         """Put rows on the disk; when this returns they are there to stay."""
-        write_part(self.folder, self._next, table)
+        write_part(self._table, self._next, table)
+        if self.mirror is not None:
+            self.mirror.send()
         self._next += 1
 
     def plan(self, rows: Sequence[Mapping[str, Any]]) -> None:
@@ -190,7 +201,7 @@ class Store:
 
     def add(self, results: pa.Table) -> None:
         """Write down what training gave, weights before their rows, then know it."""
-        results = put_down(self.run, results)
+        results = put_down(self._desk, results)
         self.append(results)
         self.answers |= self._answers(results)
 
@@ -234,7 +245,7 @@ class Store:
         rows = sorted({*newest(table).values(), *_plan_rows(table)})
         self.append(table.take(pa.array(rows, pa.int64())))
         for path in old:
-            path.unlink()
+            path.unlink() if self.mirror is None else self.mirror.drop(path)
 
 
 def _plan_rows(table: pa.Table) -> list[int]:
