@@ -22,6 +22,7 @@ def problems(tree: Mapping[str, object], pins: Pins) -> Iterator[str]:
     place = "spec.rayClusterSpec" if kind == "RayJob" else "spec"
     if kind == "RayJob":
         yield from _job(spec, pins)
+        yield from _awaited(spec, cluster)
     if str(cluster.get("rayVersion")) != pins.ray:
         yield f"{place}.rayVersion: {cluster.get('rayVersion')}; this rulesweep has {pins.ray}"
     groups = list(_groups(cluster, place))
@@ -44,6 +45,14 @@ def _job(spec: Mapping[str, object], pins: Pins) -> Iterator[str]:
     environment = spec.get("runtimeEnvYAML")
     if isinstance(environment, str):
         yield from installs("spec.runtimeEnvYAML", environment, pins)
+
+
+def _awaited(spec: Mapping[str, object], cluster: Mapping[str, object]) -> Iterator[str]:
+    """Where all workers are yet to come, the study must say for how many it waits."""
+    groups = [group for name, group in _groups(cluster, "") if "workerGroupSpecs" in name]
+    none = all(not group.get("minReplicas") and not group.get("replicas") for group in groups)
+    if none and "--workers" not in str(spec.get("entrypoint")):
+        yield "spec.entrypoint: no worker is there at the start; say to how many: --workers 8"
 
 
 def _groups(cluster: Mapping[str, object], place: str) -> Iterator[Group]:

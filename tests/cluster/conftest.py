@@ -43,6 +43,11 @@ def missing():
     return "" if done.returncode == 0 else f"namespaces are not permitted: {done.stderr.strip()}"
 
 
+def child_of(pid):
+    """The first child of a process."""
+    return int(Path(f"/proc/{pid}/task/{pid}/children").read_text().split()[0])
+
+
 class Host:
     """One host; its first process ends with it."""
 
@@ -63,8 +68,7 @@ class Host:
         while not (self.own / "up").exists():
             assert self._unshare.poll() is None
             time.sleep(0.01)
-        children = Path(f"/proc/{self._unshare.pid}/task/{self._unshare.pid}/children")
-        self.pid = int(children.read_text().split()[0])
+        self.pid = child_of(self._unshare.pid)
         self.environment = {
             "PATH": f"{Path(sys.executable).parent}:/usr/sbin:/usr/bin:/sbin:/bin",
             "PYTHONPATH": os.environ.get("PYTHONPATH", ""),
@@ -94,6 +98,10 @@ class Host:
         if check:
             assert process.returncode == 0, f"{words} on {self.name}:\n{output}"
         return process.returncode, output
+
+    def signal(self, process, number):
+        """Send a signal to a command that was started here: nsenter does not pass it on."""
+        os.kill(child_of(process.pid), number)
 
     def link(self, state):
         """Cut the host's cable (`down`), or put it back (`up`)."""

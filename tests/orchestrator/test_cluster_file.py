@@ -91,6 +91,7 @@ BROKEN = [
     (GCP, "idle_timeout_minutes: 5", "", "idle_timeout_minutes: missing; say when idle workers"),
     (KUBERAY, "rayVersion: 2.60.0", "rayVersion: 2.9.0", "rayVersion: 2.9.0; this rulesweep has"),
     (KUBERAY, "authOptions: {mode: token}", "suspend: false", "Ray starts without a token; say"),
+    (KUBERAY, " --workers 32", "", "no worker is there at the start; say to how many: --workers"),
     (KUBERAY, "ClusterIP", "LoadBalancer", "serviceType: LoadBalancer opens the dashboard"),
     (KUBERAY, 'nvidia.com/gpu: "1"', "", "no pod has one; give one limits: {nvidia.com/gpu"),
     (KUBERAY, "maxReplicas: 8", "", "maxReplicas: missing; cap the group"),
