@@ -84,7 +84,8 @@ def check_breakpoint(block: str, folder: Path, environment: dict[str, str]) -> N
     """The prompt comes and sees the trace; who leaves there has trained nothing."""
     file = folder / "my_rules" / "frozen_bp.py"
     text = file.read_text()
-    file.write_text(re.sub(r"(def teach.*\n)", r"\1        breakpoint()\n", text))
+    line = re.search(r"^ +if .*: breakpoint\(\)\n", GUIDE, re.MULTILINE)[0]
+    file.write_text(re.sub(r"(def teach.*\n)", rf"\1{line}", text))
     code, said = shell(block, folder, environment, keys="p trace.losses.shape\nexit\n")
     assert code == 2, said
     assert "(Pdb) torch.Size([2, 128])" in said
