@@ -140,13 +140,13 @@ def stop_command(job: JobId, address: Address = LOCAL) -> None:
 
 @app.command("fetch")
 def fetch_command(
-    run: Annotated[str, typer.Argument(metavar="RUN", help="HOST:FOLDER, by ssh.")],
+    run: Annotated[str, typer.Argument(metavar="RUN", help="A URI, or HOST:FOLDER by ssh.")],
     out: Annotated[Path | None, typer.Option(help="Where to; runs/<its name> by default.")] = None,
     figures: Annotated[bool, typer.Option(help="Draw its figures here.")] = True,
 ) -> None:
     """Bring a run home from a cluster: its table, and its figures.
 
-    Example: rulesweep fetch login@head:rulesweep-runs/depth
+    Example: rulesweep fetch s3://bucket/rulesweep/depth
     """
     from orchestrator.bring_home import fetch
     from orchestrator.store import trials

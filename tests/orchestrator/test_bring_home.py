@@ -38,8 +38,8 @@ def test_what_cannot_be_brought_home_is_one_line(head, command, tmp_path):
         fetch(f"{head}:{tmp_path}/empty", tmp_path / "home")
 
 
-@pytest.mark.parametrize("run", ["runs/quick", "", "a:b:c", "-oProxyCommand=x:y", "host:"])
+@pytest.mark.parametrize("run", ["runs/quick", "", "a:b:c", "-oProxyCommand=x:y", "host:", "s3://"])
 def test_what_names_no_run_elsewhere_is_refused(run, tmp_path):
-    with pytest.raises(StoreError, match="should be HOST:FOLDER"):
+    with pytest.raises(StoreError, match="should be a URI or HOST:FOLDER"):
         fetch(run)
     assert list(tmp_path.iterdir()) == []

@@ -267,3 +267,16 @@ def iter_dice(fault):
             return fault
 
     return Dice()
+
+
+def test_a_run_is_brought_home_from_its_uri(small, uri, machine, command, table, tmp_path):
+    study = small(rules=["bp"], search={"lr": 0.1})
+    run(study, uri, inline=True)
+    machine("another")
+    done = command("fetch", uri, "--out", "home", "--no-figures")
+    assert (done.code, done.err) == (0, "")
+    assert "home: 4 networks, 0 pending" in done.out
+    assert table("home") == table(uri)
+    assert run(study, "home", inline=True).trained == 0
+    assert {path.name for path in (tmp_path / "home").iterdir()} >= {"study.yaml", "trials"}
+    assert not (tmp_path / "home" / "unsent").exists()
