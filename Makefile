@@ -33,7 +33,7 @@ oracles: $(VENV)/installed-test  ## compare a step of the rules with published c
 	$(PIP) --no-deps --upgrade --target build/oracles biotorch==0.0.16
 	PYTHONPATH=build/oracles $(BIN)/python -m pytest -q -m oracle tests/oracles
 
-bench: $(VENV)/installed-test  ## measure speed and memory side by side (minutes)
+bench: $(VENV)/installed-bench  ## measure speed and memory side by side (minutes)
 	$(BIN)/python -m benchmarks
 
 wheel: $(VENV)/installed  ## dist/: this checkout as a wheel, and constraints.txt, for a cluster's nodes

@@ -6,6 +6,7 @@ for every network at once.
 
 from __future__ import annotations
 
+import os
 import tempfile
 import time
 from collections.abc import Sequence
@@ -61,6 +62,7 @@ class ClockedPump(Pump):
     def __init__(self, *given: Any) -> None:
         super().__init__(*given)
         self.times: list[float] = []
+        self.megabytes: list[float] = []  # of this process, at the same moments
         self.own = 0.0
 
     def take(self) -> Pack | None:
@@ -74,6 +76,13 @@ class ClockedPump(Pump):
         super().give(pack, blob)
         self.times.append(time.perf_counter())
         self.own += self.times[-1] - began
+        self.megabytes.append(resident())
+
+
+def resident() -> float:
+    """Megabytes of memory that this process holds."""
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE") / 2**20
 
 
 def measure(sizes: Sizes) -> list[Number]:
@@ -88,6 +97,8 @@ def measure(sizes: Sizes) -> list[Number]:
     return [
         number("a pack", milliseconds(pump.times), "ms", at_most=50),
         *(number(f"a pack, quarter {i}", q, "ms") for i, q in enumerate(quarters, start=1)),
+        number("last quarter over the first", quarters[-1] / quarters[0], "x", at_most=1.2),
+        number("driver's growth a pack, last quarter", growth(pump.megabytes), "KB"),
         number("of it pump and table", 1000 * pump.own / len(pump.times), "ms"),
         number("from fit to the first pack", pump.times[0] - fitted, "s"),
     ]
@@ -109,6 +120,12 @@ def fit(pump: Pump, workers: int) -> float:
 def milliseconds(times: Sequence[float]) -> float:
     """The mean distance of moments in seconds."""
     return 1000 * (times[-1] - times[0]) / (len(times) - 1)
+
+
+def growth(megabytes: Sequence[float]) -> float:
+    """Kilobytes a pack over the last quarter of the packs."""
+    last = megabytes[3 * len(megabytes) // 4 :]
+    return 1024 * (last[-1] - last[0]) / max(1, len(last) - 1)
 
 
 def quarters_of(times: Sequence[float]) -> list[Sequence[float]]:

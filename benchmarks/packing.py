@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 
+from benchmarks import jax_peer
 from benchmarks.numbers import Number, number
 from benchmarks.sizes import Sizes
 from rules import catalog
@@ -17,10 +18,18 @@ from rules.dims import dims_of
 from rules.learner import Learner
 from rules.net import Net
 from rules.settings import Network, Training
-from rules.task import Task, task_of
+from rules.streams import Streams
+from rules.task import Examples, Task, task_of
 from rules.train import Job, advance, start
 
 BATCH = 128
+SIDE = 512
+LARGEST = 4096
+"""Networks x width of the largest packs: beyond, a sample takes too long."""
+
+PEERS = (1, 16)
+"""Sizes of packs at which JAX is measured."""
+
 EPOCH = 8
 """Steps of an epoch: few, so that a sample is short; a step's share of the shuffle stays."""
 
@@ -54,7 +63,7 @@ class Bench:
 
 
 def step_seconds(
-    benches: Mapping[Any, Bench], samples: int, seconds: float
+    benches: Mapping[Any, Bench | Other], samples: int, seconds: float
 ) -> dict[Any, list[float]]:
     """Seconds a step of every pack, several times; a sample lasts at least so long.
 
@@ -80,32 +89,73 @@ def bench(rule: str, network: Network, replicas: int, task: Task) -> Bench:
     return Bench(Net(network.activation), learner, training, task)
 
 
+@dataclass(frozen=True)
+class Other:
+    """Something else that takes its turns with the packs: `epochs` gives seconds of one step."""
+
+    epochs: Callable[[int], float]
+    per_epoch: int = 1
+
+
+def peak() -> Other:
+    """This machine's matrix product, one thread: two matrices of the side `SIDE`."""
+    a, b = torch.randn(2, SIDE, SIDE, generator=torch.Generator().manual_seed(0))
+
+    def seconds(count: int) -> float:
+        began = time.perf_counter()
+        for _ in range(count):
+            torch.mm(a, b)
+        return (time.perf_counter() - began) / count
+
+    return Other(seconds)
+
+
+def random_task(inputs: int) -> Task:
+    """One epoch of random examples of ten classes."""
+    torch.set_num_threads(1)
+    x, y = Streams((0,)).normal("x", (EPOCH * BATCH, inputs))[0], torch.arange(EPOCH * BATCH) % 10
+    return Task(Examples(x, y, 10, 0.0, 1.0, torch.float32), None, None)
+
+
 def measure(sizes: Sizes) -> list[Number]:
-    """A cheap rule and a dear one in every shape and size of a pack."""
-    data = task()
-    data = replace(data, train=data.train.slice(0, EPOCH * BATCH))
-    shapes = zip(sizes.pack_widths, sizes.pack_depths, strict=True)
-    numbers = []
-    for network in (Network(depth, width) for width, depth in shapes):
-        for rule in ("bp", "sdil"):
-            numbers += packed(rule, network, data, sizes)
+    """Every shape in packs of every size, with JAX beside bp where it is installed."""
+    has_jax = jax_peer.there()
+    if not has_jax:
+        print("  JAX is not installed (pip install rulesweep[bench]): no peer", flush=True)
+    shapes = zip(sizes.pack_widths, sizes.pack_depths, sizes.pack_inputs, strict=True)
+    numbers: list[Number] = []
+    for width, depth, inputs in shapes:
+        network = Network(depth, width)
+        numbers += packed("bp", network, inputs, sizes, peer=has_jax)
+        if width <= 64:
+            numbers += packed("sdil", network, inputs, sizes, peer=False)
     return numbers
 
 
-def packed(rule: str, network: Network, data: Task, sizes: Sizes) -> list[Number]:
-    """Networks x steps a second in packs of every size, and the gain over the smallest."""
-    benches = {size: bench(rule, network, size, data) for size in sizes.pack_sizes}
-    seconds = step_seconds(benches, sizes.samples, sizes.seconds)
-    rates = {size: [size / s for s in seconds[size]] for size in benches}
-    least, *larger = sizes.pack_sizes
-    name = f"{rule}, depth {network.depth}, width {network.width}"
-    return [
-        *(number(f"{name}, pack of {size}", r, "steps/s") for size, r in rates.items()),
-        *(
-            number(f"{name}, gain of {size} over {least}", over(rates[size], rates[least]), "x")
-            for size in larger
-        ),
-    ]
+def packed(rule: str, network: Network, inputs: int, sizes: Sizes, *, peer: bool) -> list[Number]:
+    """Networks x steps a second in packs of every size, their gain, and their share of the peak."""
+    task, dims = random_task(inputs), dims_of(network, inputs, 10)
+    counts = [count for count in sizes.pack_sizes if count * network.width <= LARGEST]
+    turns: dict[Any, Bench | Other] = {n: bench(rule, network, n, task) for n in counts}
+    turns["peak"] = peak()
+    for n in (n for n in PEERS if peer and n in counts):
+        turns["JAX", n] = Other(jax_peer.stepper(dims.sizes, n, BATCH), jax_peer.STEPS)
+    seconds = step_seconds(turns, sizes.samples, sizes.seconds)
+    name = f"{rule}, depth {network.depth}, width {network.width}, {inputs} inputs"
+    flop = BATCH * (dims.core_operations + catalog.find(rule)().operations(dims))
+    best = [2 * SIDE**3 / s for s in seconds["peak"]]
+    numbers = [number(f"{name}: matrix-product peak", (b / 1e9 for b in best), "GFLOP/s")]
+    for n in counts:
+        rates = [n / s for s in seconds[n]]
+        numbers.append(number(f"{name}, pack of {n}", rates, "steps/s"))
+        shares = over([flop * rate for rate in rates], best)
+        numbers.append(number("  of the peak", shares))
+        if n > counts[0]:
+            alone = [counts[0] / s for s in seconds[counts[0]]]
+            numbers.append(number(f"  gain over {counts[0]}", over(rates, alone), "x"))
+        if ("JAX", n) in seconds:
+            numbers.append(number("  time over JAX's", over(seconds[n], seconds["JAX", n]), "x"))
+    return numbers
 
 
 def over(above: Sequence[float], below: Sequence[float]) -> list[float]:

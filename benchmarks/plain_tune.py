@@ -1,8 +1,8 @@
 """The same study as a user of Ray Tune writes it: a trial a network, a Tuner a cell.
 
 A function trainable, `OptunaSearch`, a grid over seeds, and default settings. The arithmetic is
-rulesweep's own, with a single replica. With the word `reuse`, actors are reused and loggers are
-off: what one who knows Tune well gets without writing more code.
+rulesweep's own, with a single replica. With the word `reuse`, the trainable is a class,
+actors are reused and loggers are off: as one writes it who knows Tune well.
 """
 
 from __future__ import annotations
@@ -24,20 +24,47 @@ from orchestrator.grid import Evaluation, Grid, expand
 from orchestrator.trial import Cell
 from rules import catalog
 from rules.dataset import Data
+from rules.record import Outcome
 from rules.task import task_of
 from rules.train import Job, train
 
 
-def train_network(config: dict[str, Any], cell: Cell, data: Data) -> None:
-    """The trainable: build one network, train it, report its losses."""
+def outcome_of(cell: Cell, data: Data, seed: int, lr: float, *, tuning: bool) -> Outcome:
+    """Build one network and train it."""
     split = cell.task.validation, cell.task.split_seed
     task = task_of(data, *split, cell.training.dtype, torch.device("cpu"))
     rule = catalog.find(cell.rule.name)(**dict(cell.rule.options))
-    seeds, measure = (config["seed"],), None if config["tuning"] else cell.measure
-    job = Job(cell.network, cell.training, rule, seeds, seeds, (config["lr"],), measure)
-    (outcome,) = train(job, task)
+    measure = None if tuning else cell.measure
+    (outcome,) = train(
+        Job(cell.network, cell.training, rule, (seed,), (seed,), (lr,), measure), task
+    )
+    return outcome
+
+
+def train_network(config: dict[str, Any], cell: Cell, data: Data) -> None:
+    """The trainable: train one network, report its losses."""
+    outcome = outcome_of(cell, data, config["seed"], config["lr"], tuning=config["tuning"])
     last = outcome.points[-1]
     tune.report({"validation_loss": last.validation_loss, "test_loss": last.test_loss})
+
+
+class NetworkTrial(tune.Trainable):
+    """The same as a class, whose process is used again for the next network."""
+
+    def setup(self, config: dict[str, Any], cell: Cell, data: Data) -> None:
+        self.cell, self.data = cell, data
+
+    def reset_config(self, new_config: dict[str, Any]) -> bool:
+        return True
+
+    def step(self) -> dict[str, Any]:
+        seed, lr, tuning = (self.config[name] for name in ("seed", "lr", "tuning"))
+        last = outcome_of(self.cell, self.data, seed, lr, tuning=tuning).points[-1]
+        return {
+            "validation_loss": last.validation_loss,
+            "test_loss": last.test_loss,
+            "done": True,
+        }
 
 
 class PlainStudy:
@@ -66,7 +93,9 @@ class PlainStudy:
         """One Tuner."""
         data = self.grid.data[cell.task.dataset]
         tuner = tune.Tuner(
-            tune.with_parameters(train_network, cell=cell, data=data),
+            tune.with_parameters(
+                NetworkTrial if self.reuse else train_network, cell=cell, data=data
+            ),
             param_space=space,
             tune_config=tune.TuneConfig(
                 metric="validation_loss",
@@ -75,7 +104,12 @@ class PlainStudy:
                 reuse_actors=self.reuse,
                 **search,
             ),
-            run_config=tune.RunConfig(storage_path=str(self.folder / "ray_results")),
+            run_config=tune.RunConfig(
+                storage_path=str(self.folder / "ray_results"),
+                checkpoint_config=tune.CheckpointConfig(
+                    checkpoint_at_end=False if self.reuse else None
+                ),
+            ),
         )
         results = tuner.fit()
         assert not results.errors, results.errors

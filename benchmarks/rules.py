@@ -20,7 +20,7 @@ def measure(sizes: Sizes) -> list[Number]:
     """Every built-in rule at every shape."""
     data = task()
     data = replace(data, train=data.train.slice(0, EPOCH * BATCH))
-    shapes = zip(sizes.pack_widths, sizes.pack_depths, strict=True)
+    shapes = zip(sizes.rule_widths, sizes.rule_depths, strict=True)
     return [n for width, depth in shapes for n in compared(Network(depth, width), data, sizes)]
 
 

@@ -13,12 +13,13 @@ from benchmarks.sizes import Sizes
 
 SECTIONS = {
     "study": "the same study, end to end, imports and Ray's start included",
+    "packing": "networks x steps a second in packs of every size, beside JAX; one thread",
     "overhead": "overhead of the scheduler, for packs that train in no time",
-    "memory": "peak memory (VmHWM) of a run of examples/quick.yaml, few epochs",
-    "packing": "networks x steps a second in packs of every size; one thread",
-    "rules": "a step of every rule over one of bp, beside what its equations ask for; one thread",
-    "gap": "examples/matched_gap.yaml's matched networks, packed and one after the other",
     "shares": "share of the measurements in the time of an evaluation pack (depth 6, width 64)",
+    "rules": "a step of every rule over one of bp, beside what its equations ask for; one thread",
+    "table": "a large finished study: load, resume, plan, status",
+    "memory": "peak memory (VmHWM) of a run of examples/quick.yaml, few epochs",
+    "gap": "examples/matched_gap.yaml's matched networks, packed and one after the other",
 }
 """Modules of this package with a `measure`, in the order in which they run; their titles."""
 

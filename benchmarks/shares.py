@@ -35,7 +35,16 @@ def shares(rule: str, data: Task, sizes: Sizes) -> list[Number]:
         number(f"  losses and accuracies, {POINTS + 1} times", (losses - steps) / everything),
         number(f"  alignment, {POINTS + 1} times", (aligned - losses) / everything),
         number("  probes, before and after", (everything - aligned) / everything),
+        number("  all but steps, quick study", (of_study(*turn) for turn in turns), at_most=0.15),
     ]
+
+
+def of_study(steps: float, losses: float, aligned: float, everything: float) -> float:
+    """The share of measurements in a study with 8 tuning networks to 5 evaluated ones.
+
+    As in `examples/quick.yaml`. A tuning network is measured by losses and accuracies only.
+    """
+    return (8 * (losses - steps) + 5 * (everything - steps)) / (8 * losses + 5 * everything)
 
 
 def seconds(rule: str, data: Task, sizes: Sizes) -> tuple[float, float, float, float]:

@@ -31,8 +31,12 @@ class Sizes:
     samples: int = size(5, "packing, shares: samples of every number")
     seconds: float = size(0.5, "packing: seconds a sample lasts at least")
     pack_sizes: tuple[int, ...] = size((1, 4, 16, 64), "packing: networks in a pack, ascending")
-    pack_widths: tuple[int, ...] = size((32, 64), "packing: width of every shape")
-    pack_depths: tuple[int, ...] = size((4, 6), "packing: depth of every shape")
+    pack_widths: tuple[int, ...] = size((32, 64, 256), "packing: width of every shape")
+    pack_depths: tuple[int, ...] = size((4, 6, 6), "packing: depth of every shape")
+    pack_inputs: tuple[int, ...] = size((64, 40, 784), "packing: inputs of every shape")
+    rule_widths: tuple[int, ...] = size((32, 64), "rules: width of every shape")
+    rule_depths: tuple[int, ...] = size((4, 6), "rules: depth of every shape")
+    table_rows: int = size(20_000, "table: rows; 100000 takes minutes to make")
     share_epochs: int = size(25, "shares: epochs")
     share_replicas: int = size(5, "shares: networks in the pack")
 
@@ -53,6 +57,10 @@ QUICK = Sizes(
     pack_sizes=(1, 4),
     pack_widths=(32,),
     pack_depths=(4,),
+    pack_inputs=(64,),
+    rule_widths=(32,),
+    rule_depths=(4,),
+    table_rows=200,
     share_epochs=2,
     share_replicas=2,
 )

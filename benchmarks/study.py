@@ -1,4 +1,4 @@
-"""The same study through rulesweep and through plain Ray Tune, from process start to end."""
+"""The same study through rulesweep and four other ways, from process start to end."""
 
 from __future__ import annotations
 
@@ -13,7 +13,17 @@ from benchmarks.sizes import Sizes
 SIDES = {
     "rulesweep": ("benchmarks.rulesweep_side", "small"),
     "plain Tune": ("benchmarks.plain_tune",),
-    "plain Tune, actors reused, no loggers": ("benchmarks.plain_tune", "reuse"),
+    "expert Tune": ("benchmarks.plain_tune", "reuse"),
+    "process pool": ("benchmarks.plain_python", "pool"),
+    "one loop": ("benchmarks.plain_python",),
+}
+
+
+AIMS: dict[str, dict[str, float]] = {
+    "plain Tune": {"at_least": 10},
+    "expert Tune": {"at_least": 3},
+    "process pool": {"at_least": 2},
+    "one loop": {},
 }
 
 
@@ -21,13 +31,12 @@ def measure(sizes: Sizes) -> list[Number]:
     """Networks a minute of every side, turn by turn, and the ratios within a turn."""
     turns = [{name: networks_a_minute(sizes, name) for name in SIDES} for _ in range(sizes.repeats)]
     numbers = [number(name, (t[name] for t in turns), "networks/min") for name in SIDES]
-    ours, plain, reused = SIDES
-    ratio = number("ratio to plain Tune", (t[ours] / t[plain] for t in turns), "x", at_least=10)
+    ours = "rulesweep"
     return [
         *numbers,
-        ratio,
-        number(f"ratio to {reused}", (t[ours] / t[reused] for t in turns), "x"),
-    ]
+        *(number(f"ratio to {name}", (t[ours] / t[name] for t in turns), "x", **aim)
+          for name, aim in AIMS.items()),
+    ]  # fmt: skip
 
 
 def networks_a_minute(sizes: Sizes, name: str) -> float:
