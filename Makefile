@@ -5,7 +5,7 @@ BIN = $(VENV)/bin
 PIP = $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-cluster check format oracles bench wheel clean
+.PHONY: help demo test test-cluster check format oracles chaos bench wheel clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -32,6 +32,9 @@ format: $(VENV)/installed-check  ## format the code
 oracles: $(VENV)/installed-test  ## compare a step of the rules with published code (see tests/oracles)
 	$(PIP) --no-deps --upgrade --target build/oracles biotorch==0.0.16
 	PYTHONPATH=build/oracles $(BIN)/python -m pytest -q -m oracle tests/oracles
+
+chaos: $(VENV)/installed-test  ## faults at random over one study for ten minutes: is a row lost?
+	$(BIN)/python tests/orchestrator/chaos.py --minutes 10
 
 bench: $(VENV)/installed-bench  ## measure speed and memory side by side (minutes)
 	$(BIN)/python -m benchmarks

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import shlex
 import sys
 from enum import StrEnum
@@ -244,6 +245,11 @@ def main() -> None:
     try:
         check_owner()
         app(prog_name="rulesweep")
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EROFS, errno.EDQUOT):
+            raise
+        sys.stderr.write(f"error: {error.filename or 'a file'}: {error.strerror}\n")
+        raise SystemExit(2) from None
     except (ValueError, RuntimeError) as error:
         if type(error).__name__ not in ERRORS:
             raise

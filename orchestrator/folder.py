@@ -156,9 +156,16 @@ def sources(grid: Grid) -> dict[str, list[dict[str, str]]]:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Replace a text file as a whole, where its content is new."""
-    if not path.is_file() or path.read_text() != text:
-        durable(path, lambda file: file.write(text.encode()))
+    """Replace a text file as a whole, where its content is new.
+
+    Raises:
+        StoreError: it cannot be written.
+    """
+    try:
+        if not path.is_file() or path.read_text() != text:
+            durable(path, lambda file: file.write(text.encode()))
+    except OSError as error:
+        raise StoreError(f"{path} cannot be written: {error.strerror}") from error
 
 
 def environment() -> dict[str, Any]:
@@ -204,6 +211,7 @@ def log_to(folder: Path) -> logging.Logger:
             old.close()
         logger.addHandler(handler)
         logger.propagate = False
+    logging.raiseExceptions = False  # a full disk is told once, by the table's writer
     logging.getLogger("rulesweep").setLevel(logging.INFO)
     return logging.getLogger("rulesweep")
 

@@ -24,6 +24,10 @@ PARQUET: dict[str, Any] = {
 }
 
 
+LARGEST = 8 * 2**30
+"""Bytes that a part may hold uncompressed: a few kilobytes can be made to claim any number."""
+
+
 class StoreError(RuntimeError):
     """A run folder that cannot be read or written; the message is one line for the user."""
 
@@ -131,7 +135,11 @@ def _whole(path: Path) -> pa.Table:
     content = path.read_bytes()
     if not is_whole(path, content):
         raise ValueError("its bytes are not those that were written")
-    return pq.ParquetFile(pa.BufferReader(content)).read(use_threads=False)
+    file = pq.ParquetFile(pa.BufferReader(content))
+    groups = (file.metadata.row_group(i) for i in range(file.num_row_groups))
+    if sum(group.total_byte_size for group in groups) > LARGEST:
+        raise ValueError(f"it would fill more than {LARGEST // 2**30} GiB of memory")
+    return file.read(use_threads=False)
 
 
 def _checked(table: pa.Table) -> pa.Table:

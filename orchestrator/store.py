@@ -46,6 +46,9 @@ __all__ = [
 PARTS = 64
 """Parts in a folder above which a starting run merges them into one."""
 
+LARGEST = 256 * 2**20
+"""Bytes of a run's description that are read; a study of ten thousand cells has about 20 MB."""
+
 SLOT = (
     "phase",
     "campaign",
@@ -146,6 +149,8 @@ def current(run: Path) -> dict[str, Any]:
     """
     path = run / "resolved.json"
     try:
+        if path.stat().st_size > LARGEST:
+            raise ValueError("it is too large")
         content = json.loads(path.read_text())
         content["study_id"]
     except FileNotFoundError:

@@ -97,6 +97,10 @@ def command_line(pid):
     return ""
 
 
+def program_of(pid):
+    return command_line(pid).partition("\0")[0]
+
+
 def lives(pid, birth):
     """Whether that very process still runs."""
     with contextlib.suppress(OSError):
@@ -204,6 +208,34 @@ def test_a_long_pack_goes_on_where_it_was_when_its_driver_was_killed(
     train(study_from(study), "undisturbed")
     assert set(trials("undisturbed")["continued_step"].to_pylist()) == {None}
     assert table("run") == table("undisturbed")
+
+
+def test_a_driver_whose_raylet_was_killed_ends_and_goes_on(start, tmp_path, table, undisturbed):
+    """Ray ends the driver's process from C++, so nothing of ours can say why."""
+    folder = tmp_path / "run"
+    process = start("--workers", "1")
+    wait_for_parts(process, folder, 3)
+    raylets = {p for p in descendants(process.pid) if program_of(p[0]).endswith("/raylet")}
+    assert len(raylets) == 1
+    kill(raylets)
+    process.communicate(timeout=200)
+    result = finish(folder)
+    assert (process.returncode != 0) == (result.trained > 0)  # unless it was faster than Ray
+    assert table(folder) == undisturbed
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_two_signals_in_a_row_lose_nothing(start, tmp_path, table, undisturbed, number):
+    folder = tmp_path / "run"
+    process = start("--inline")
+    wait_for_parts(process, folder, 6)
+    process.send_signal(number)
+    time.sleep(0.05)
+    process.send_signal(number)
+    process.communicate(timeout=100)
+    assert process.returncode != 0
+    finish(folder)
+    assert table(folder) == undisturbed
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

@@ -75,11 +75,32 @@ def weights(folder):
 ONE = {"depth": 1, "width": 8, "seeds": 2}
 
 DIES = """
-mark = Path("{folder}") / "died"
-if 1 in trace.streams.seeds and trace.step == 4 and not mark.exists():
+marks = Path("{folder}", "died")
+mark = marks / "-".join(map(str, trace.streams.seeds))
+died = len(list(marks.iterdir()))
+if trace.step >= died and died < 10 and not mark.exists() and max(trace.streams.seeds) < 100:
     mark.touch()
     os.kill(os.getpid(), signal.SIGKILL)
 """
+
+
+def test_ten_killed_workers_cost_their_packs_another_try_and_no_row(
+    small, train, train_on_ray, table, own_rule, tmp_path
+):
+    (tmp_path / "died").mkdir()
+    study = small(
+        grid={"depth": 1, "width": 8, "seeds": 6},
+        rules=["bp", own_rule("dies", DIES.format(folder=tmp_path))],
+        search={"lr": 0.1},
+    )
+    pump = train_on_ray(study, "ray")
+    assert len(list((tmp_path / "died").iterdir())) == 10
+    assert (pump.finished, pump.missing) == (True, 0)
+    rows = trials("ray").to_pylist()
+    assert max(row["attempts"] for row in rows) > 2
+    assert any(row["continued_step"] for row in rows)  # the first steps were not lost
+    train(study, "inline")  # nobody dies twice
+    assert table("ray") == table("inline")
 
 
 KILLS = """
@@ -88,24 +109,15 @@ if 1 in trace.streams.seeds:
 """
 
 
-def test_killed_workers_cost_their_packs_a_second_try_and_a_killing_rule_its_own_network(
-    small, train, train_on_ray, table, own_rule, tmp_path
-):
-    once = own_rule("dies", DIES.format(folder=tmp_path)) | {"label": "once"}
-    always = own_rule("kills", KILLS) | {"label": "always"}
-    study = small(grid=ONE, rules=["bp", once, always], search={"lr": 0.1})
+def test_a_killing_rule_costs_its_own_network_only(small, train, train_on_ray, table, own_rule):
+    study = small(grid=ONE, rules=["bp", own_rule("kills", KILLS)], search={"lr": 0.1})
     pump = train_on_ray(study, "ray")
-    assert (tmp_path / "died").exists()
     assert (pump.finished, pump.missing) == (True, 0)
     rows = {(row["label"], row["init_seed"]): row for row in trials("ray").to_pylist()}
-    assert {key for key, row in rows.items() if row["status"] != "ok"} == {("always", 1)}
-    assert "the worker died 3 times" in rows["always", 1]["error"]
-    assert rows["once", 1]["attempts"] == 2
-    assert rows["once", 1]["continued_step"] == 4  # of 10: the first four were not lost
-    assert {rows["bp", seed]["continued_step"] for seed in (0, 1)} == {None}
-    train(small(grid=ONE, rules=["bp", once], search={"lr": 0.1}), "inline")  # nobody dies twice
-    others = [row for row in table("ray") if row["label"] != "'always'"]
-    assert others == table("inline")
+    assert {key for key, row in rows.items() if row["status"] != "ok"} == {("own", 1)}
+    assert "the worker died 3 times" in rows["own", 1]["error"]
+    train(small(grid=ONE, rules=["bp"], search={"lr": 0.1}), "inline")
+    assert [row for row in table("ray") if row["label"] == "'bp'"] == table("inline")
 
 
 DATA = """

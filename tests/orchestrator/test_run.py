@@ -137,6 +137,27 @@ def test_a_rule_that_always_raises_stops_after_its_first_round(small, own_rule, 
     assert (again.trained, again.exit_code, again.stopped) == (0, 1, ("own", "own"))
 
 
+GREEDY = """
+import torch
+if len(trace.streams.seeds) > 2:
+    raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB")
+"""
+
+
+def test_a_pack_that_is_too_large_for_the_memory_is_split_and_goes_on(
+    small, own_rule, train, table
+):
+    search = {"lr": 0.1}
+    grid = {"depth": 1, "width": 8, "seeds": 7}
+    result = train(small(rules=[own_rule("greedy", GREEDY)], search=search, grid=grid))
+    assert (result.trained, result.failed) == (7, 0)
+    rows = trials("run").to_pylist()
+    assert {row["attempts"] for row in rows} == {1}
+    train(small(rules=[own_rule("modest")], search=search, grid=grid), folder="modest")
+    values = [[row["test_loss"] for row in trials(name).to_pylist()] for name in ("run", "modest")]
+    assert values[0] == values[1]
+
+
 EXPLODES = "lesson = type(lesson)(tuple(1e20 * s for s in lesson.signals))"
 
 
