@@ -69,7 +69,7 @@ def unprotect(disk):
     ("harm", "mend", "reason"),
     [(fill, empty, "No space left on device"), (protect, unprotect, "Read-only file system")],
 )
-def test_a_run_stops_with_the_reason_and_goes_on_when_that_is_mended(  # noqa: PLR0913, PLR0917
+def test_a_run_stops_with_the_reason_and_goes_on_when_that_is_mended(
     disk, small, table, harm, mend, reason, capfd
 ):
     with pytest.raises(StoreError, match=f"cannot be written to .*: {reason}; mend that and run"):
