@@ -69,7 +69,7 @@ def _ray(body: str) -> Iterator[str]:
     if host is not None and host not in LOOPBACK:
         yield (
             f"ray start: the dashboard, which runs anyone's code, is open on {host}; "
-            "leave that out, or say --include-dashboard=false"
+            "leave that out: it is on loopback by itself"
         )
 
 
@@ -77,6 +77,8 @@ def _everywhere(options: dict[str, str], body: str) -> Iterator[str]:
     """`ray symmetric-run` runs once on every node, and the study joins what it starts."""
     if "symmetric-run" not in body:
         return
+    if re.search(r"symmetric-run\b.*--(include-)?dashboard", body):
+        yield "ray symmetric-run: workers refuse options of the dashboard; leave them out"
     if "srun" not in body:
         yield "ray symmetric-run: should run on every node; say srun ray symmetric-run ..."
     if options.get("ntasks-per-node") != "1":

@@ -61,6 +61,7 @@ class JobServer:
             raise ClusterError(
                 f"address {address}: should be that of the dashboard, as http://127.0.0.1:8265"
             )
+        logging.getLogger("ray").setLevel(logging.ERROR)
         self._client = self._asked(lambda: _submission_client(address))
 
     def submit(

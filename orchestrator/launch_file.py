@@ -96,6 +96,8 @@ def _head(key: str, line: str) -> Iterator[str]:
             f"{key}: the dashboard, which runs anyone's code, {what}; "
             "say --dashboard-host=127.0.0.1 and reach it by `ray dashboard` or an ssh tunnel"
         )
+    if "RAY_HEAD_IP" in line:
+        yield f"{key}: RAY_HEAD_IP is empty on the head itself; leave --node-ip-address out"
     if "--autoscaling-config" not in line:
         yield f"{key}: no workers would start; say --autoscaling-config=~/ray_bootstrap_config.yaml"
     if not re.search(r"\bRAY_USAGE_STATS_ENABLED=0\b", line):

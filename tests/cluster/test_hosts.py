@@ -67,6 +67,12 @@ def project(lab):
     folder.mkdir()
     (folder / "study.yaml").write_text(STUDY)
     shutil.copytree(ROOT / "examples" / "my_rules", folder / "my_rules")
+    rule = folder / "my_rules" / "sign_dfa.py"  # slower, so that there is time to disturb it
+    text = rule.read_text().replace(
+        "        sign, product", "        time.sleep(0.004)\n        sign, product"
+    )
+    rule.write_text(text.replace("from dataclasses", "import time\nfrom dataclasses"))
+    assert "time.sleep" in rule.read_text()
     (folder / "my_rules" / "data").mkdir()
     (folder / "my_rules" / "data" / "large").write_bytes(bytes(30 * 2**20))
     return lab.laptop.home / "project"

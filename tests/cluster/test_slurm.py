@@ -102,7 +102,7 @@ def test_the_script_with_ray_runs_a_study_over_its_nodes(lab, checkout, undistur
         SLURM_JOB_NODELIST=",".join(node.address for node in nodes),
         HOST_PIDS=" ".join(str(node.pid) for node in nodes),
     )
-    assert "[36/36]" in printed
+    assert "[36/36]" in printed, printed
     assert "Traceback" not in printed
     assert table(checkout / "runs" / "batch") == undisturbed
     assert set(trials(checkout / "runs" / "batch")["host"].to_pylist()) == {

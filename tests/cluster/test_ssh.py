@@ -33,10 +33,17 @@ search: {lr: 0.1}
 """
 
 
+def own_home(host):
+    """Make the host's home the one that its list of users names, where ssh looks."""
+    passwd = f"sed 's#:/root:#:{host.home}:#' /etc/passwd > {host.own}/passwd"
+    host.run("sh", "-ec", f"{passwd}; mount --bind {host.own}/passwd /etc/passwd")
+
+
 @pytest.fixture
 def servers(lab):
     """Three servers with sshd, each with a home of its own, and the laptop's key on them."""
     lab.trust(lab.laptop)
+    own_home(lab.laptop)
     key = lab.base / "hosts" / "laptop" / "home" / ".ssh" / "id_ed25519"
     key.parent.mkdir(mode=0o700, exist_ok=True)
     subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", key], check=True)
@@ -55,9 +62,8 @@ def servers(lab):
             f"SetEnv=PYTHONPATH={host.environment['PYTHONPATH']}",
         ]
         options = [word for setting in settings for word in ("-o", setting)]
-        passwd = f"sed 's#:/root:#:{host.home}:#' /etc/passwd > {host.own}/passwd"
-        own_home = f"{passwd}; mount --bind {host.own}/passwd /etc/passwd; mkdir -p /run/sshd"
-        host.run("sh", "-ec", own_home)
+        own_home(host)
+        host.run("mkdir", "-p", "/run/sshd")
         with (host.own / "sshd.log").open("w") as log:
             words = [SSHD, "-D", "-e", "-f", "/dev/null", *options]
             daemons.append(host.start(*words, stdout=log, stderr=log))
