@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from math import inf
@@ -22,7 +23,7 @@ from ray.tune.search import Searcher
 
 from orchestrator.parts import MOST_SHARING
 from orchestrator.preflight import refuse
-from orchestrator.sweep import Pump
+from orchestrator.sweep import KILLS, Pump
 from orchestrator.trial import Pack
 
 UNIT = 10_000
@@ -143,6 +144,7 @@ class PumpSearcher(Searcher):
         self._pump, self._room = pump, room
         self._tries = [dict(list(tries.items())[i :: pump.workers]) for i in range(pump.workers)]
         self._trying: dict[str, dict[str, Pack]] = {}
+        self._deaths: Counter[str] = Counter()  # workers lost while they tried a rule
         self._problems: dict[str, str] = {}
         self._flying: dict[str, Pack] = {}
         self.error: BaseException | None = None
@@ -186,11 +188,15 @@ class PumpSearcher(Searcher):
             self.error = failure
 
     def _tried(self, tries: Mapping[str, Pack], problems: Sequence[str] | None) -> None:
-        """Note what a worker found; where one was lost, try its rules one by one, then give up."""
-        if problems is None and len(tries) > 1:
-            self._tries += [{label: pack} for label, pack in tries.items()]
+        """Note what a worker found; where one was lost, try its rules again, one by one."""
+        if problems is None:
+            self._deaths.update(tries)
+            again = [label for label in tries if self._deaths[label] < KILLS]
+            self._tries += [{label: tries[label]} for label in again]
+            tries = {label: pack for label, pack in tries.items() if label not in again}
+        if not tries:
             return
-        found = problems or [DIED]
+        found = problems or [DIED] * len(tries)
         self._problems |= zip(tries, found, strict=True)
         if self._tries or self._trying:
             return
