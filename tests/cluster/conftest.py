@@ -99,6 +99,11 @@ class Host:
             assert process.returncode == 0, f"{words} on {self.name}:\n{output}"
         return process.returncode, output
 
+    def running(self):
+        """What runs on the host; its first process buries nobody."""
+        lines = self.run("ps", "-A")[1].splitlines()
+        return "\n".join(line for line in lines if "<defunct>" not in line)
+
     def signal(self, process, number):
         """Send a signal to a command that was started here: nsenter does not pass it on."""
         os.kill(child_of(process.pid), number)

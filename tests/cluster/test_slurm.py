@@ -112,7 +112,7 @@ def test_the_script_with_ray_runs_a_study_over_its_nodes(lab, checkout, undistur
     }
     assert not list(checkout.glob(".rulesweep-token-*"))
     for node in nodes:
-        assert "raylet" not in node.run("ps", "-A")[1]
+        assert "raylet" not in node.running()
         node.kill()
 
 

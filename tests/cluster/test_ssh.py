@@ -134,4 +134,4 @@ def test_servers_become_a_cluster_train_a_study_and_it_comes_home(lab, servers, 
     home = trials(lab.laptop.own / "home" / "runs" / "small").to_pylist()
     assert {row["status"] for row in home} == {"ok"}
     laptop.run("ray", "down", "--yes", launch_file, timeout=300)
-    assert all("raylet" not in server.run("ps", "-A")[1] for server in servers)
+    assert all("raylet" not in server.running() for server in servers)
