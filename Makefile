@@ -14,7 +14,7 @@ demo: $(VENV)/installed  ## set everything up and run the example study
 	$(BIN)/rulesweep run examples/quick.yaml
 
 test: $(VENV)/installed-test  ## set everything up and run the tests
-	$(BIN)/python -m pytest -q
+	$(BIN)/python -m pytest -q -n 2 --dist loadfile
 
 test-cluster: $(VENV)/installed-test $(VENV)/installed-cluster  ## a cluster of hosts made of this machine (root, Linux; minutes)
 	$(BIN)/python -m pytest -q -m cluster tests/cluster
