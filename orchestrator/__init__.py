@@ -4,10 +4,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from orchestrator.driver import Result, run
+    from orchestrator.driver import run
     from orchestrator.forecast import Plan, plan
     from orchestrator.retrain import Verdict, load_network, verify
     from orchestrator.spec import Study, load_study, study_from
+    from orchestrator.telling import Result
 
 __all__ = [
     "Plan",
@@ -23,7 +24,8 @@ __all__ = [
 ]
 
 _HOMES = {
-    "orchestrator.driver": ("Result", "run"),
+    "orchestrator.driver": ("run",),
+    "orchestrator.telling": ("Result",),
     "orchestrator.forecast": ("Plan", "plan"),
     "orchestrator.retrain": ("Verdict", "load_network", "verify"),
     "orchestrator.spec": ("Study", "load_study", "study_from"),

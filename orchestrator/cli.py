@@ -29,8 +29,8 @@ from orchestrator.cli_options import (
 from orchestrator.yaml_file import StudyError
 
 if TYPE_CHECKING:
-    from orchestrator.driver import Result
     from orchestrator.spec import Study
+    from orchestrator.telling import Result
 
 app = typer.Typer(
     name="rulesweep",

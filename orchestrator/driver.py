@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import os
-import signal
 import sys
-import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
-from math import inf
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from time import monotonic
-from typing import Any, Protocol
+from typing import Any
 
 from orchestrator import checkpoints
 from orchestrator.checkpoints import Place
@@ -26,66 +21,13 @@ from orchestrator.remote import is_uri, joined
 from orchestrator.shards import Shard, share
 from orchestrator.spec import Study
 from orchestrator.store import Store, StoreError
-from orchestrator.sweep import NO_LIMITS, Finished, Limits, Pump, run_inline
-from orchestrator.timing import Left, left_of
+from orchestrator.sweep import NO_LIMITS, Limits, Pump, run_inline
+from orchestrator.telling import Reporter, Result, Silent, Telling, interruptible, result_of
+from orchestrator.timing import left_of
 from orchestrator.trial import Pack
 from orchestrator.user_code import own_modules, stage
 
 TO_DO = "%s: %d networks in the table, %d to train"
-
-
-class Reporter(Protocol):
-    """Who is told how a run goes on."""
-
-    def began(self, pump: Pump) -> None:
-        """Before anything trains: the table has been asked."""
-
-    def packed(self, finished: Finished) -> None:
-        """A pack came back and is on the disk."""
-
-    def ended(self) -> None:
-        """Nothing more will come."""
-
-
-class Silent:
-    """A reporter that reports nothing."""
-
-    def began(self, pump: Pump) -> None: ...
-
-    def packed(self, finished: Finished) -> None: ...
-
-    def ended(self) -> None: ...
-
-
-@dataclass(frozen=True)
-class Result:
-    """How a run ended."""
-
-    folder: Path
-    wanted: int  # networks of the study
-    known: int  # of these in the table before
-    trained: int  # of these trained now
-    diverged: int
-    failed: int
-    stopped: tuple[str, ...]  # labels of rules that failed at every point of a campaign
-    interrupted: bool
-    reused: int = 0  # networks whose rows came from another run
-    closed: str = ""  # the limit that ended it: failures, time, or empty
-    seconds: float = 0.0  # from the first pack's start to the last one's end
-    workers: int = 1
-    left: Left | None = None  # what was to be trained
-    uri: str = ""  # of a run in a storage; `folder` is then its mirror
-
-    @property
-    def name(self) -> str:
-        """What the user calls the run: its URI, or its folder."""
-        return self.uri or str(self.folder)
-
-    @property
-    def exit_code(self) -> int:
-        """0: all done; 1: some networks failed; 130: stopped before the end, run again to go on."""
-        stopped = self.interrupted and self.closed != "failures"
-        return 130 if stopped else int(bool(self.failed))
 
 
 def default_place(study: Study) -> str | Path:
@@ -157,10 +99,10 @@ def run(  # noqa: PLR0913 - all but the study have defaults, and go by name
         here = partial(_train_here, pump, tries)
         there = partial(_train_on_ray, pump, tries, address, workers, paths)
         train = here if inline else there
-        left, telling = left_of(pump), _Telling(pump, reporter or Silent(), log)
+        left, telling = left_of(pump), Telling(pump, reporter or Silent(), log)
         interrupted = telling.through(train)
         log.info("interrupted" if interrupted else "finished")
-    result = _result(folder, pump, interrupted=interrupted, uri=str(place) if mirror else "")
+    result = result_of(folder, pump, interrupted=interrupted, uri=str(place) if mirror else "")
     return replace(result, seconds=telling.seconds, workers=pump.workers, left=left)
 
 
@@ -233,75 +175,6 @@ def _train_on_ray(
         schedule.stop()
 
 
-class _Telling:
-    """Passes what happens to the log and to the reporter."""
-
-    def __init__(self, pump: Pump, reporter: Reporter, log: Any) -> None:
-        self.pump, self.reporter, self.log = pump, reporter, log
-        self.first, self.last = inf, 0.0  # when packs were under way
-
-    @property
-    def seconds(self) -> float:
-        """From the first pack's start to the last one's end; 0 where none came back."""
-        return max(0.0, self.last - self.first)
-
-    def through(self, train: Callable[[], None]) -> bool:
-        """Train what is missing, if anything is; whether that was interrupted."""
-        interrupted = not self.pump.finished and self._interrupted(train)
-        if self.pump.finished:
-            checkpoints.closed(self.pump.store.folder)
-        return interrupted
-
-    def _interrupted(self, train: Callable[[], None]) -> bool:
-        self.pump.observe = self.finished
-        self.reporter.began(self.pump)
-        try:
-            train()
-        except KeyboardInterrupt:
-            return True
-        finally:
-            self.reporter.ended()
-        return not self.pump.finished
-
-    def finished(self, finished: Finished) -> None:
-        cell, self.last = finished.pack.cell, monotonic()
-        self.first = min(self.first, self.last - finished.seconds)
-        self.log.info(
-            "%s %s %s: %d networks in %.2f s",
-            cell.rule.label,
-            finished.phase,
-            cell.axes,
-            len(finished.statuses),
-            finished.seconds,
-        )
-        for note in finished.notes:
-            self.log.info("%s %s: %s", cell.rule.label, cell.axes, note)
-        for error in finished.errors:
-            self.log.error("%s %s: %s", cell.rule.label, cell.axes, error)
-        store = self.pump.store
-        checkpoints.clear(checkpoints.folder_of(store.folder), store.answers)
-        self.reporter.packed(finished)
-
-
-def _result(folder: Path, pump: Pump, *, interrupted: bool, uri: str) -> Result:
-    def counted(status: str) -> int:
-        return sum(n for (_, _, s), n in pump.counts.items() if s == status)
-
-    return Result(
-        folder,
-        sum(pump.totals.values()),
-        sum(pump.counts.values()) - pump.trained - pump.borrowed,
-        pump.trained,
-        counted("diverged"),
-        counted("failed"),
-        tuple(pump.stopped),
-        interrupted,
-        pump.borrowed,
-        pump.closed if interrupted else "",
-        uri=uri,
-    )
-
-
 def importable(source: Path | None) -> list[str]:
     """Let rules and data sets be found in the current folder and beside the study's file.
 
@@ -310,23 +183,3 @@ def importable(source: Path | None) -> list[str]:
     paths = [str(Path.cwd())] + ([str(source.resolve().parent)] if source else [])
     sys.path.extend(path for path in paths if path not in sys.path)
     return paths
-
-
-@contextmanager
-def interruptible() -> Iterator[None]:
-    """Let SIGTERM end a run as ^C does: with everything written that was trained."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-
-    def interrupt(number: int, frame: Any) -> None:
-        signal.raise_signal(signal.SIGINT)
-
-    before = {signal.SIGTERM: signal.signal(signal.SIGTERM, interrupt)}
-    if not callable(signal.getsignal(signal.SIGINT)):  # ignored, as in a shell's background job
-        before[signal.SIGINT] = signal.signal(signal.SIGINT, signal.default_int_handler)
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

@@ -7,7 +7,7 @@ from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
-from orchestrator.driver import Result, default_place, importable
+from orchestrator.driver import default_place, importable
 from orchestrator.folder import study_id
 from orchestrator.grid import Evaluation, Grid, expand
 from orchestrator.mirror import Mirror
@@ -15,6 +15,7 @@ from orchestrator.remote import is_uri
 from orchestrator.spec import Study
 from orchestrator.store import Store
 from orchestrator.sweep import Pump
+from orchestrator.telling import Result
 from orchestrator.timing import core_seconds, left_of
 
 

@@ -11,8 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from orchestrator import run
-from orchestrator.driver import Silent
 from orchestrator.store import StoreError, trials
+from orchestrator.telling import Silent
 
 
 def mount(*words):

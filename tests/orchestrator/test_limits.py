@@ -5,9 +5,9 @@ from math import inf
 import pytest
 
 from orchestrator.cli_options import seconds_of
-from orchestrator.driver import Silent
 from orchestrator.store import StoreError
 from orchestrator.sweep import Limits
+from orchestrator.telling import Silent
 from orchestrator.yaml_file import StudyError
 
 SEEDS = {"depth": 1, "width": 8, "seeds": 6}

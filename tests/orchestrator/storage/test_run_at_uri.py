@@ -5,10 +5,10 @@ import pytest
 
 from analysis.trials import load_trials
 from orchestrator import load_network, plan, run, store, verify
-from orchestrator.driver import Silent
 from orchestrator.mirror import Mirror, opened
 from orchestrator.remote import Remote
 from orchestrator.store import StoreError, trials
+from orchestrator.telling import Silent
 from orchestrator.yaml_file import write
 
 
