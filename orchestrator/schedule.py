@@ -6,13 +6,13 @@ import logging
 import os
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from math import inf
 from pathlib import Path
 from pickle import PickleBuffer
 from tempfile import TemporaryDirectory
-from time import monotonic
+from time import monotonic, sleep
 from typing import Any
 
 from orchestrator import ray_settings  # noqa: F401 - they must stand before Ray is imported
@@ -32,6 +32,9 @@ UNIT = 10_000
 SECONDS_BETWEEN_LOOKS = 5
 """How old the count of the cluster's nodes may be."""
 
+
+GRACE = 2
+"""Seconds after which a worker that is gone counts as lost, and not its node: Ray tells late."""
 
 PATIENCE = 30
 """Seconds that a pack waits for the worker that is starting for it while others fall free."""
@@ -112,12 +115,26 @@ class Room:
             self._now = max(1, min(found, self._most or found))  # one waits for a node to come
         return self._now
 
+    def nodes(self) -> frozenset[str]:
+        """The nodes that were alive at the last look."""
+        return frozenset(self._ids)
+
+    def lost_any(self, nodes: frozenset[str]) -> bool:
+        """Whether one of these nodes has died; asked where a worker was lost, so it may wait."""
+        for _ in range(GRACE if self._joined else 0):  # here there is one node only
+            self._nodes()
+            if nodes - self.nodes():
+                return True
+            sleep(1)
+        return False
+
     def _holds(self) -> int:
         return sum(_fits(node, self.cpus, self.gpus) for node in self._nodes())
 
-    @staticmethod
-    def _nodes() -> list[dict[str, float]]:
-        return [node["Resources"] for node in ray.nodes() if node["Alive"]]  # type: ignore[no-untyped-call]
+    def _nodes(self) -> list[dict[str, float]]:
+        alive = [node for node in ray.nodes() if node["Alive"]]  # type: ignore[no-untyped-call]
+        self._ids = [node["NodeID"] for node in alive]
+        return [node["Resources"] for node in alive]
 
 
 def _fits(node: Mapping[str, float], cpus: int, gpus: float) -> int:
@@ -139,14 +156,14 @@ def _share(nodes: Sequence[Mapping[str, float]], cpus: int) -> float:
 class PumpSearcher(Searcher):
     """Gives Tune the next pack, and gives the pump its rows."""
 
-    def __init__(self, pump: Pump, tries: Mapping[str, Pack], room: Callable[[], int]) -> None:
+    def __init__(self, pump: Pump, tries: Mapping[str, Pack], room: Room) -> None:
         super().__init__()
         self._pump, self._room = pump, room
         self._tries = [dict(list(tries.items())[i :: pump.workers]) for i in range(pump.workers)]
         self._trying: dict[str, dict[str, Pack]] = {}
         self._deaths: Counter[str] = Counter()  # workers lost while they tried a rule
         self._problems: dict[str, str] = {}
-        self._flying: dict[str, Pack] = {}
+        self._flying: dict[str, tuple[Pack, frozenset[str]]] = {}  # and the nodes it may be on
         self.error: BaseException | None = None
 
     def __getstate__(self) -> dict[str, Any]:
@@ -168,7 +185,7 @@ class PumpSearcher(Searcher):
         pack = self._next() if self.error is None else None
         if pack is None:
             return None if self._flying else Searcher.FINISHED
-        self._flying[trial_id] = pack
+        self._flying[trial_id] = pack, self._room.nodes()
         return {"pack": pack.as_dict()}
 
     def _next(self) -> Pack | None:
@@ -181,16 +198,24 @@ class PumpSearcher(Searcher):
         try:
             if tries := self._trying.pop(trial_id, None):
                 self._tried(tries, None if error or not result else result["problems"])
-            elif pack := self._flying.pop(trial_id, None):
-                # Tune keeps every result to the end of the run, so the rows are taken out of it.
-                self._pump.give(pack, None if error or not result else result["rows"].pop())
+            elif flown := self._flying.pop(trial_id, None):
+                self._landed(*flown, None if error else result)
         except Exception as failure:  # raised again after Tune has let go of its workers
             self.error = failure
+
+    def _landed(self, pack: Pack, nodes: frozenset[str], result: dict[str, Any] | None) -> None:
+        if result:
+            # Tune keeps every result to the end of the run, so the rows are taken out of it.
+            self._pump.give(pack, result["rows"].pop())
+        elif self._room.lost_any(nodes):
+            self._pump.put_back(pack)
+        else:
+            self._pump.give(pack, None)
 
     def _tried(self, tries: Mapping[str, Pack], problems: Sequence[str] | None) -> None:
         """Note what a worker found; where one was lost, try its rules again, one by one."""
         if problems is None:
-            self._deaths.update(tries)
+            self._deaths.update(list(tries))
             again = [label for label in tries if self._deaths[label] < KILLS]
             self._tries += [{label: tries[label]} for label in again]
             tries = {label: pack for label, pack in tries.items() if label not in again}
@@ -202,8 +227,9 @@ class PumpSearcher(Searcher):
             return
         if set(self._problems.values()) == {DIED}:
             raise ScheduleError(
-                "no worker could start, see run.log; a cluster that was started without token "
-                "authentication is joined with RAY_AUTH_MODE=disabled in the environment"
+                "no worker lived through the trial run of a rule, see run.log: the rule ends its "
+                "process, or the cluster was started without token authentication (then join it "
+                "with RAY_AUTH_MODE=disabled in the environment)"
             )
         refuse(self._problems)
 

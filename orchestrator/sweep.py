@@ -211,6 +211,11 @@ class Pump:
             for half in min(several)[2].halves():
                 self._push(half)
 
+    def put_back(self, pack: Pack) -> None:
+        """Queue a pack again as it is: its node was lost, through no fault of its networks."""
+        self._out -= 1
+        self._push(Pack(pack.trials, pack.attempts + 1))
+
     def _lost(self, pack: Pack) -> pa.Table:
         """Queue the halves of a pack whose worker died; a killer on its own becomes a row."""
         again = Pack(pack.trials, pack.attempts + 1)

@@ -140,6 +140,24 @@ def test_a_lost_pack_comes_back_in_halves(small, tmp_path):
     assert pump.take() is None
 
 
+def test_a_lost_node_counts_against_no_network(small, tmp_path, table):
+    study = small(**ONE_CELL)
+    pump = pumping(study, tmp_path / "run")
+    train, lost = working(pump), 0
+    while (pack := pump.take()) is not None:
+        if lost < 5:
+            pump.put_back(pack)
+            lost += 1
+            sizes = len(pack.trials)
+        else:
+            assert len(pack.trials) == sizes
+            pump.give(pack, train(pack.as_dict()))
+    run_inline(undisturbed := pumping(study, tmp_path / "undisturbed"), train)
+    assert (pump.finished, undisturbed.finished) == (True, True)
+    assert table(tmp_path / "run") == table(tmp_path / "undisturbed")
+    assert {row["attempts"] for row in trials(tmp_path / "run").to_pylist()} == {6}
+
+
 def test_a_network_that_takes_three_workers_with_it_is_a_failed_row(small, tmp_path, table):
     study = small(**ONE_CELL)
     pump = pumping(study, tmp_path / "run")
