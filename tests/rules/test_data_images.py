@@ -63,7 +63,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def put(folder: Path, suffix: str = ".gz") -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     for name, content in RAW.items():
-        packed = gzip.compress(content) if suffix else content
+        packed = gzip.compress(content, mtime=0) if suffix else content
         (folder / f"{name}{suffix}").write_bytes(packed)
     return folder
 
@@ -102,11 +102,14 @@ def test_the_folder_given_comes_before_the_environment_s_and_that_before_the_cac
 @pytest.mark.parametrize(
     ("content", "found"),
     [
-        (gzip.compress(RAW[TRAIN_IMAGES])[:-9], r"a file that cannot be read \(Compressed file"),
-        (gzip.compress(RAW[TRAIN_IMAGES])[:40] + b"?" * 20, "a file that cannot be read"),
+        (
+            gzip.compress(RAW[TRAIN_IMAGES], mtime=0)[:-9],
+            r"a file that cannot be read \(Compressed file",
+        ),
+        (gzip.compress(RAW[TRAIN_IMAGES], mtime=0)[:40] + b"?" * 20, "a file that cannot be read"),
         (b"", digest(b"")),
         (RAW[TRAIN_IMAGES][:-1], digest(RAW[TRAIN_IMAGES][:-1])),
-        (gzip.compress(RAW[TRAIN_LABELS]), digest(RAW[TRAIN_LABELS])),
+        (gzip.compress(RAW[TRAIN_LABELS], mtime=0), digest(RAW[TRAIN_LABELS])),
     ],
 )
 def test_a_corrupt_file_is_named_with_its_hash_and_what_to_delete(
