@@ -22,6 +22,7 @@ FORMATS = ("png", "pdf", "svg")
 _WIDE_INCHES, _PANEL_INCHES, _LINE_INCHES = 1.9, 1.2, 0.13
 _CAPTION_CHARACTERS, _LABEL_CHARACTERS = 70, 40
 _LINE_CHARACTERS, _HANDLE_CHARACTERS = 62, 6
+_MANY, _CROWDED = 10, 1.35
 _UNDATED = {"png": {}, "pdf": {"CreationDate": None}, "svg": {"Date": None}}
 
 
@@ -111,12 +112,13 @@ def label_outer(axes: Sequence[Axes], xlabel: str, ylabel: str) -> None:
 def finish(fig: Figure, title: str, legend: Mapping[str, Artist], sentences: Iterable[str]) -> None:
     """Put the title and the legend above the panels and the caption below them.
 
-    Room is added for them, so that the panels keep their size.
+    Room is added for them, so that the panels keep their size; they grow where they are crowded.
     """
     caption = fill(" ".join(filter(None, sentences)), _CAPTION_CHARACTERS)
     columns = _legend_columns(legend)
     lines = 1 + ceil(len(legend) / columns) + caption.count("\n") + 1
-    fig.set_figheight(fig.get_figheight() + _LINE_INCHES * lines)
+    room = _CROWDED if len(legend) > _MANY else 1
+    fig.set_figheight(fig.get_figheight() * room + _LINE_INCHES * lines)
     fig.supxlabel(caption, x=0.01, ha="left", fontsize=6)
     names = [""] * len(legend)  # a label that begins with _ must be written later to be shown
     drawn = fig.legend(

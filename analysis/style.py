@@ -71,14 +71,14 @@ _LOOKS = {
     "frsf": Look("#009E73", "X"),
     "brsf": Look("#CC79A7", "<"),
     "kp": Look("#882255", ">"),
-    "wm": Look("#44AA99", "h"),
+    "wm": Look("#44AA99", "s"),
     "drtp": Look("#332288", "p"),
     "sdfa": Look("#88CCEE", "*"),
     "np": Look("#117733", "d"),
     "fdfa": Look("#AA4499", "8"),
     "ddtp": Look("#999933", "H"),
     "pepita": Look("#CC6677", "v"),
-    "local-loss": Look("#CBB45F", "s"),
+    "local-loss": Look("#CBB45F", "h"),
     "pc": Look("#661100", "^"),
 }
 _COLORS = tuple(look.color for look in _LOOKS.values())

@@ -57,6 +57,18 @@ def test_labels_are_shown_as_they_are_written():
     assert not any(text.get_parse_math() for text in fig.legends[0].get_texts())
 
 
+def test_panels_of_many_rules_are_taller_and_those_of_few_keep_their_size():
+    heights = {}
+    for count in (2, 9, 18):
+        with style():
+            fig, [[ax]] = sheet(1)
+            finish(fig, "title", {f"rule {i}": Line2D([], []) for i in range(count)}, ["Words."])
+            fig.draw_without_rendering()
+            heights[count] = ax.get_window_extent().height
+    assert heights[9] == pytest.approx(heights[2], rel=0.05)
+    assert heights[18] > 1.25 * heights[9]
+
+
 @pytest.mark.parametrize("count", [1, 5, 12, 20])
 def test_nothing_reaches_beyond_the_figure(count):
     with style():

@@ -1,6 +1,7 @@
 import matplotlib as mpl
 
 from analysis.style import looks, style
+from rules.catalog import BUILT_IN
 
 
 def test_the_style_ends_with_its_context():
@@ -19,6 +20,12 @@ def test_no_two_rules_of_a_figure_share_a_colour_or_marker():
     found = looks(["bp", "fa", "dfa", "sdil", "mine", "yours", "theirs", "dfa small"])
     assert len({look.color for look in found.values()}) == len(found)
     assert len({look.marker for look in found.values()}) == len(found)
+
+
+def test_every_built_in_rule_has_a_colour_of_its_own_in_any_company():
+    together = looks(BUILT_IN)
+    assert len({look.color for look in together.values()}) == len(BUILT_IN)
+    assert together == {name: looks(["mine", name])[name] for name in BUILT_IN}
 
 
 def test_a_users_rule_looks_the_same_in_any_order_of_rows():
