@@ -19,7 +19,8 @@ def newcomer(tmp_path: Path) -> dict[str, str]:
     """The environment of someone in an empty folder; what they install stays there."""
     site = tmp_path / "site" / "lib" / f"python3.{sys.version_info.minor}" / "site-packages"
     binaries = Path(sys.executable).parent
-    return os.environ | {
+    kept = {name: value for name, value in os.environ.items() if name != "PYTHONBREAKPOINT"}
+    return kept | {  # Ray sets that one where it is imported
         "PATH": f"{binaries}{os.pathsep}{os.environ['PATH']}",
         "PYTHONPATH": os.pathsep.join([str(ROOT), str(site)]),
         "PIP_PREFIX": str(tmp_path / "site"),

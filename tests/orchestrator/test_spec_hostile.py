@@ -61,7 +61,7 @@ WRONG = [
     ("training.momentum=1", "training.momentum: should be less than 1; got 1"),
     ("training.optimizer=adm", 'training.optimizer: should be "sgd" or "adam"; got "adm"; '
      'did you mean "adam"?'),
-    ("training.schedule=cos", 'training.schedule: should be "constant" or "linear" or "cosine"; '
+    ("training.schedule=cos", 'training.schedule: should be "constant", "linear" or "cosine"; '
      'got "cos"; did you mean "cosine"?'),
     ("training.warmup=100", "training.warmup: should be less than 1; got 100"),
     ("training.batch_size=ful", 'training.batch_size: should be "full"; got "ful"; '
