@@ -19,9 +19,11 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from ray.cluster_utils import Cluster
-
-from orchestrator import run, schedule, study_from  # schedule: its settings stand before Ray's
+from orchestrator import (
+    ray_settings,  # noqa: F401 - they must stand before Ray is imported
+    run,
+    study_from,
+)
 from orchestrator.columns import named
 from orchestrator.store import trials
 from orchestrator.yaml_file import write
@@ -52,6 +54,8 @@ class Chaos:
     """A cluster of our own, a study on it, and what befell them."""
 
     def __init__(self, study: dict[str, object], folder: Path, chance: random.Random) -> None:
+        from ray.cluster_utils import Cluster  # after our settings: a cluster with a token
+
         self.study, self.folder, self.chance = study, folder, chance
         (folder / "study.yaml").write_text(write(study))
         self.cluster = Cluster(initialize_head=True, head_node_args=NODE | {"num_cpus": 0})
@@ -199,5 +203,4 @@ def trial(given: argparse.Namespace) -> int:
 
 
 if __name__ == "__main__":
-    assert schedule
     raise SystemExit(main())
