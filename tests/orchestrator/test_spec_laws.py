@@ -19,7 +19,8 @@ plain = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
     max_leaves=6,
 )  # fmt: skip
-options = st.dictionaries(words, plain, max_size=3)
+options = st.dictionaries(words.map(str.upper), plain, max_size=3)
+chosen = words.map(str.lower)  # no option is both fixed and searched
 counts = st.integers(1, 50)
 several = st.lists(counts, min_size=1, max_size=4, unique=True)
 seeds = counts | several | st.fixed_dictionaries({"init": counts, "feedback": several})
@@ -42,7 +43,7 @@ studies = st.fixed_dictionaries(
         "rules": st.lists(
             st.fixed_dictionaries(
                 {"name": words},
-                optional={"options": options, "search": st.dictionaries(words, numbers | ranges)},
+                optional={"options": options, "search": st.dictionaries(chosen, numbers | ranges)},
             ),
             min_size=1, max_size=3, unique_by=lambda rule: rule["name"],
         ),
