@@ -110,7 +110,7 @@ def fit(pump: Pump, workers: int) -> float:
     try:
         began = time.perf_counter()
         with patch.object(schedule, "PackTrial", IdleTrial):
-            room = schedule.Room(1, 0, workers, joined=False)
+            room = schedule.room(1, 0, workers, joined=False)
             schedule.run(pump, [], room, {}, settings(pump.grid.study))
     finally:
         schedule.stop()

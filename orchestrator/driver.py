@@ -168,7 +168,7 @@ def _train_on_ray(
         modules = stage(own_modules(study, paths), Path(folder)) if joined else []
         schedule.start(address, workers and workers * resources.cpus, modules)
     try:
-        room = schedule.Room(resources.cpus, resources.gpus, workers, joined=joined)
+        room = schedule.room(resources.cpus, resources.gpus, workers, joined=joined)
         with interruptible():  # Ray has put a handler of its own over ours
             schedule.run(pump, paths, room, tries, _told(pump))
     finally:

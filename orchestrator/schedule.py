@@ -8,11 +8,10 @@ import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from math import inf
 from pathlib import Path
 from pickle import PickleBuffer
 from tempfile import TemporaryDirectory
-from time import monotonic, sleep
+from time import monotonic
 from typing import Any
 
 from orchestrator import ray_settings  # noqa: F401 - they must stand before Ray is imported
@@ -21,27 +20,13 @@ from ray import tune
 from ray.tune.execution.tune_controller import TuneController
 from ray.tune.search import Searcher
 
-from orchestrator.parts import MOST_SHARING
+from orchestrator.nodes import Room, ScheduleError
 from orchestrator.preflight import refuse
 from orchestrator.sweep import KILLS, Pump
 from orchestrator.trial import Pack
 
-UNIT = 10_000
-"""Ray counts in ten-thousandths of a GPU."""
-
-SECONDS_BETWEEN_LOOKS = 5
-"""How old the count of the cluster's nodes may be."""
-
-
-GRACE = 2
-"""Seconds after which a worker that is gone counts as lost, and not its node: Ray tells late."""
-
 PATIENCE = 30
 """Seconds that a pack waits for the worker that is starting for it while others fall free."""
-
-
-class ScheduleError(RuntimeError):
-    """A cluster that cannot run the study; the message is one line for the user."""
 
 
 def start(address: str, cpus: int | None = None, modules: Sequence[Path] = ()) -> None:
@@ -84,73 +69,17 @@ def stop() -> None:
     ray.shutdown()
 
 
+def room(cpus: int, gpus: float | str, most: int | None, *, joined: bool) -> Room:
+    """The room that the cluster's nodes have for workers; see `Room`."""
+    return Room(_alive, cpus, gpus, most, joined=joined)
+
+
+def _alive() -> dict[str, dict[str, float]]:
+    nodes = ray.nodes()  # type: ignore[no-untyped-call]
+    return {node["NodeID"]: node["Resources"] for node in nodes if node["Alive"]}
+
+
 DIED = "the worker that tried it died"
-
-
-class Room:
-    """How many packs the cluster can train at once: asked again and again, for nodes come and go.
-
-    `most` is what the user asked for. A joined cluster may yet grow to it, so there the answer is
-    `most`, and packs that wait for a node are what makes an autoscaler start one.
-    """
-
-    def __init__(self, cpus: int, gpus: float | str, most: int | None, *, joined: bool) -> None:
-        """Raises ScheduleError where no node can hold a worker, and none is awaited."""
-        nodes = self._nodes()
-        gpus = _share(nodes, cpus) if isinstance(gpus, str) else gpus
-        self.cpus, self.gpus, self._most, self._joined = cpus, gpus, most, joined
-        self._asked = -inf
-        if not any(_fits(node, cpus, gpus) for node in nodes) and not (joined and most):
-            has = ", ".join(f"{n.get('CPU', 0):g} cpus and {n.get('GPU', 0):g} gpus" for n in nodes)
-            raise ScheduleError(
-                f"resources: no node has {cpus} cpus and {gpus:g} gpus for a worker; the nodes "
-                f"have {has}; if the cluster grows by itself, say to how many workers: --workers N"
-            )
-
-    def __call__(self) -> int:
-        if self._joined and self._most:
-            return self._most
-        if monotonic() - self._asked > SECONDS_BETWEEN_LOOKS:
-            self._asked, found = monotonic(), self._holds()
-            self._now = max(1, min(found, self._most or found))  # one waits for a node to come
-        return self._now
-
-    def nodes(self) -> frozenset[str]:
-        """The nodes that were alive at the last look."""
-        return frozenset(self._ids)
-
-    def lost_any(self, nodes: frozenset[str]) -> bool:
-        """Whether one of these nodes has died; asked where a worker was lost, so it may wait."""
-        for _ in range(GRACE if self._joined else 0):  # here there is one node only
-            self._nodes()
-            if nodes - self.nodes():
-                return True
-            sleep(1)
-        return False
-
-    def _holds(self) -> int:
-        return sum(_fits(node, self.cpus, self.gpus) for node in self._nodes())
-
-    def _nodes(self) -> list[dict[str, float]]:
-        alive = [node for node in ray.nodes() if node["Alive"]]  # type: ignore[no-untyped-call]
-        self._ids = [node["NodeID"] for node in alive]
-        return [node["Resources"] for node in alive]
-
-
-def _fits(node: Mapping[str, float], cpus: int, gpus: float) -> int:
-    by_cpu = int(node.get("CPU", 0) // cpus)
-    by_gpu = int(node.get("GPU", 0) * UNIT) // round(gpus * UNIT) if gpus else by_cpu
-    return min(by_cpu, by_gpu)
-
-
-def _share(nodes: Sequence[Mapping[str, float]], cpus: int) -> float:
-    """The share of a GPU where as many workers take one as the CPUs beside it allow, to a limit.
-
-    On a cluster whose GPUs are yet to come, a quarter.
-    """
-    counts = [int(n.get("CPU", 0) // (cpus * n["GPU"])) for n in nodes if n.get("GPU")]
-    sharing = min(max(1, *counts), MOST_SHARING) if counts else 4
-    return UNIT // sharing / UNIT
 
 
 class PumpSearcher(Searcher):

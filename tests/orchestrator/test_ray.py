@@ -25,7 +25,7 @@ def cluster():
 
 
 def room(cpus, gpus, most=None):
-    return schedule.Room(cpus, gpus, most, joined=False)
+    return schedule.room(cpus, gpus, most, joined=False)
 
 
 @pytest.fixture
@@ -70,6 +70,25 @@ def weights(folder):
     """The arrays that a run kept, as bytes by trial and name."""
     files = {path.stem: np.load(path) for path in Path(folder, "weights").iterdir()}
     return {trial: {k: v.tobytes() for k, v in file.items()} for trial, file in files.items()}
+
+
+SEEN = """
+Path("{folder}", "processes", str(os.getpid())).touch()
+"""
+
+
+def test_workers_come_up_together_and_stay_up_between_packs(
+    small, train_on_ray, own_rule, tmp_path
+):
+    """Packs are far shorter here than a worker's start, and rounds leave workers without one."""
+    (tmp_path / "processes").mkdir()
+    study = small(
+        rules=["bp", own_rule("seen", SEEN.format(folder=tmp_path))],
+        search={"lr": {"low": 0.01, "high": 1.0}, "rounds": 4, "points": 3, "seeds": 1},
+        resources={"replicas": 1},
+    )
+    assert train_on_ray(study, "ray").finished
+    assert len(list((tmp_path / "processes").iterdir())) == 2
 
 
 ONE = {"depth": 1, "width": 8, "seeds": 2}
@@ -167,29 +186,3 @@ def test_more_than_a_node_has_is_refused(cluster):
 def test_ray_client_addresses_are_refused():
     with pytest.raises(schedule.ScheduleError, match="address ray://host:10001: "):
         schedule.start("ray://host:10001")
-
-
-def of(cpus, gpus):
-    return {"CPU": cpus, "GPU": gpus} if gpus else {"CPU": cpus}
-
-
-@pytest.mark.parametrize(
-    ("nodes", "cpus", "share"),
-    [
-        ([of(4, 1)], 1, 0.25),
-        ([of(64, 4)], 1, 0.125),  # eight share one at most
-        ([of(2, 0), of(12, 4)], 1, 0.3333),
-        ([of(8, 1), of(2, 1)], 2, 0.25),
-        ([of(1, 4)], 1, 1.0),
-        ([of(16, 0)], 1, 0.25),  # they are yet to come
-    ],
-)
-def test_auto_lets_as_many_share_a_gpu_as_there_are_cpus(nodes, cpus, share):
-    assert schedule._share(nodes, cpus) == share
-    holding = [schedule._fits(node, cpus, share) for node in nodes]
-    assert all(n * share <= node.get("GPU", 0) for n, node in zip(holding, nodes, strict=True))
-
-
-@pytest.mark.parametrize(("gpus", "workers"), [(0.1, 10), (0.3333, 3), (0.25, 4), (1, 1), (2, 0)])
-def test_shares_of_a_gpu_fill_it(gpus, workers):
-    assert schedule._fits({"CPU": 64.0, "GPU": 1.0}, 1, gpus) == workers
