@@ -83,7 +83,8 @@ def test_workers_come_up_together_and_stay_up_between_packs(
     """Packs are far shorter here than a worker's start, and rounds leave workers without one."""
     (tmp_path / "processes").mkdir()
     study = small(
-        rules=["bp", own_rule("seen", SEEN.format(folder=tmp_path))],
+        rules=[own_rule("seen", SEEN.format(folder=tmp_path))],
+        grid={"depth": 1, "width": 8, "seeds": 20},
         search={"lr": {"low": 0.01, "high": 1.0}, "rounds": 4, "points": 3, "seeds": 1},
         resources={"replicas": 1},
     )

@@ -36,7 +36,7 @@ def test_a_worker_lies_on_one_node(nodes):
 
 
 def test_what_no_node_has_is_refused_unless_the_cluster_may_grow(nodes):
-    with pytest.raises(ScheduleError, match="no node has 5 cpus and 0 gpus .* 4 cpus and 1 gpus"):
+    with pytest.raises(ScheduleError, match=r"no node has 5 cpus and 0 gpus .* 4 cpus and 1 gpus"):
         room(nodes, 5)
     with pytest.raises(ScheduleError, match="no node has 5 cpus"):
         room(nodes, 5, most=3, joined=False)
