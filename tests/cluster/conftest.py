@@ -48,6 +48,10 @@ def child_of(pid):
     return int(Path(f"/proc/{pid}/task/{pid}/children").read_text().split()[0])
 
 
+SESSIONS = Path(tempfile.gettempdir(), "ray")
+"""Where Ray keeps what it is doing, on every host."""
+
+
 class Host:
     """One host; its first process ends with it."""
 
@@ -59,7 +63,7 @@ class Host:
             (self.own / folder).mkdir(parents=True, exist_ok=True)
         setup = (
             f"mount --make-rprivate /; mount --bind {self.own}/home {self.home}; "
-            f"mount --bind {self.own}/ray /tmp/ray; mount -t tmpfs tmpfs /dev/shm; "
+            f"mount --bind {self.own}/ray {SESSIONS}; mount -t tmpfs tmpfs /dev/shm; "
             f"hostname {name}; ip link set lo up; touch {self.own}/up; exec sleep infinity"
         )
         (self.own / "up").unlink(missing_ok=True)
@@ -128,7 +132,7 @@ class Lab:
         self.base = Path(tempfile.mkdtemp(prefix="rulesweep-lab-", dir="/var/tmp"))
         for folder in ("home", "shared", "hosts"):
             (self.base / folder).mkdir()
-        Path("/tmp/ray").mkdir(exist_ok=True)
+        SESSIONS.mkdir(exist_ok=True)
         self.shared, self.hosts = self.base / "shared", {}
         self.laptop = self.host("laptop", ray=False)  # the switch is in its network
 

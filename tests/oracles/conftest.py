@@ -9,8 +9,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from rules.case import Case
 from rules.rule import Lesson, Rule, State
-from rules.testing import Case
 
 FOLDER = os.environ.get("RULESWEEP_ORACLES", "")
 

@@ -79,7 +79,7 @@ BROKEN = [
     (AWS, "  - pip install -c", "  - pip download -c", "nothing installs rulesweep on the worker"),
     (AWS, "GPU: 1", "TPU: 1", "the study wants 0.5 GPU a worker and no node type has one"),
     (AWS, "CPU: 4", "CPU: 1", "the study wants 2 CPUs a worker and the largest node type has 1"),
-    (AWS, "s3://YOUR-BUCKET", "/tmp", "RULESWEEP_RUNS=/tmp/rulesweep is on the head's disk"),
+    (AWS, "s3://YOUR-BUCKET", "/data", "RULESWEEP_RUNS=/data/rulesweep is on the head's disk"),
     (AWS, "RULESWEEP_RUNS", "OTHER", "results would stay on the head's disk and end with it"),
     (AWS, "head_node_type: head", "head_node_type: heat", "`ray up` refuses it: `head_node_"),
     (AWS, "CPU: 4", "CPU: 4.5", "available_node_types.gpu.resources.CPU: `ray up` refuses it: 4.5"),

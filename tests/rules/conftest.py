@@ -9,12 +9,12 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
+from rules.case import Case
 from rules.learner import Learner
 from rules.net import Net
 from rules.rule import Rule, State
 from rules.settings import Network, Training
 from rules.task import Examples
-from rules.testing import Case
 from rules.train import Job, advance, start
 
 Array = NDArray[np.float64]

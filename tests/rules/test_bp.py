@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from rules.bp import BP
+from rules.case import Case
 from rules.net import GAIN, Net
-from rules.testing import Case
 
 
 @st.composite

@@ -6,12 +6,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 import torch
 
+from rules.case import Case
 from rules.ddtp import DDTP
 from rules.dfa import DFA
 from rules.net import Net, Params
 from rules.rule import State
 from rules.streams import Streams
-from rules.testing import Case
 
 RULE = DDTP(eta_Q=0.2, damping=0.3, target_step=0.7, sigma=0.05)
 

@@ -8,9 +8,9 @@ import pytest
 import torch
 
 from rules.bp import BP
+from rules.case import Case
 from rules.dfa import DFA
 from rules.fa import FA
-from rules.testing import Case
 
 
 def test_signals_equal_plain_loops(case: Case, alone: Callable[[Case], Iterator]):

@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 import torch
 
+from rules.case import Case
 from rules.dfa import DFA
 from rules.fdfa import FDFA
 from rules.net import Net, Params
 from rules.rule import State
 from rules.streams import Streams
-from rules.testing import Case
 
 RULE = FDFA(eta_A=0.3, sigma=0.05)
 

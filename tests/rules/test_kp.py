@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 
+from rules.case import Case
 from rules.dims import Dims
 from rules.fa import FA
 from rules.kp import KP
@@ -17,7 +18,6 @@ from rules.optimizer import factor
 from rules.rule import State
 from rules.settings import Network, Training
 from rules.task import Examples
-from rules.testing import Case
 from rules.train import Job, advance, start
 
 SIZES = (5, 8, 6, 4)

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from rules import catalog
+from rules.case import Case
 from rules.dfa import DFA
 from rules.dims import Dims, dims_of
 from rules.drtp import DRTP
@@ -25,7 +26,6 @@ from rules.sdil import SDIL
 from rules.settings import Measure, Network, Training
 from rules.streams import Streams
 from rules.task import Examples, Task
-from rules.testing import Case
 from rules.train import Job, advance, start, train
 from rules.wm import WM
 

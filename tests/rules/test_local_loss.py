@@ -9,10 +9,10 @@ import pytest
 import torch
 
 from rules.bp import BP
+from rules.case import Case
 from rules.local_loss import LocalLoss
 from rules.net import Net
 from rules.rule import State
-from rules.testing import Case
 
 RULE = LocalLoss(eta_C=0.2, momentum=0.8)
 

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from sklearn.linear_model import Ridge
 
 from rules.bp import BP
+from rules.case import Case
 from rules.dfa import DFA
 from rules.dims import Dims
 from rules.measure import CHUNK, chance, cosine, credit, evaluate, input_probe, probes, ridge_probe
@@ -22,7 +23,6 @@ from rules.sdil import SDIL
 from rules.settings import Measure, Network, Training
 from rules.streams import Streams
 from rules.task import Examples, Task
-from rules.testing import Case
 from rules.train import Job, advance, start
 
 DOUBLE = torch.float64

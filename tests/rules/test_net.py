@@ -6,10 +6,10 @@ from dataclasses import replace
 import pytest
 import torch
 
+from rules.case import Case
 from rules.dims import Dims
 from rules.net import GAIN, Net, init_params
 from rules.streams import Streams
-from rules.testing import Case
 
 
 def test_the_forward_pass_equals_plain_loops(case: Case, alone: Callable[[Case], Iterator]):

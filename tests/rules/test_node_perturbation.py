@@ -9,12 +9,12 @@ import pytest
 import torch
 
 from rules.bp import BP
+from rules.case import Case
 from rules.measure import cosine
 from rules.net import Net
 from rules.node_perturbation import NP
 from rules.rule import State, Trace
 from rules.streams import Streams
-from rules.testing import Case
 
 
 @dataclass

@@ -9,11 +9,11 @@ import torch
 from scipy.stats import binom
 
 from rules.bp import BP
+from rules.case import Case
 from rules.measure import cosine
 from rules.net import Net
 from rules.pc import PC
 from rules.rule import State
-from rules.testing import Case
 
 RULES = [
     PC(inference_steps=4, inference_rate=0.3),

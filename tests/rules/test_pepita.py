@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 import torch
 
+from rules.case import Case
 from rules.measure import credit
 from rules.net import Net
 from rules.pepita import PEPITA
 from rules.rule import State
 from rules.settings import Network, Training
 from rules.task import Examples
-from rules.testing import Case
 from rules.train import Job, advance, start
 
 RULE = PEPITA(scale=0.2)

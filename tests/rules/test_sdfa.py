@@ -6,11 +6,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 import torch
 
+from rules.case import Case
 from rules.dfa import DFA
 from rules.net import Net
 from rules.rule import State
 from rules.sdfa import SDFA
-from rules.testing import Case
 
 
 @dataclass

@@ -9,13 +9,13 @@ import torch
 from torch import Tensor
 
 from rules.bp import BP
+from rules.case import Case
 from rules.dfa import DFA
 from rules.measure import cosine
 from rules.net import Net, Params
 from rules.perturbation import gradients
 from rules.rule import State
 from rules.sdil import SDIL
-from rules.testing import Case
 
 RULES = [
     SDIL(),

@@ -3,12 +3,12 @@
 import torch
 
 from rules.bp import BP
+from rules.case import Case
 from rules.dims import Dims
 from rules.net import Net
 from rules.settings import Measure, Network, Training
 from rules.shallow import Shallow
 from rules.task import Examples
-from rules.testing import Case
 from rules.train import Job, advance, start
 
 

@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from rules.brsf import BRSF
+from rules.case import Case
 from rules.dims import Dims
 from rules.fa import FA
 from rules.frsf import FRSF, concordant
@@ -17,7 +18,6 @@ from rules.measure import cosine
 from rules.net import Net, Params, init_params
 from rules.rule import Rule, State
 from rules.streams import Streams
-from rules.testing import Case
 from rules.usf import USF
 
 RULES = [USF(), BRSF(), FRSF()]

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 import torch
 
+from rules.case import Case
 from rules.fa import FA
 from rules.measure import cosine
 from rules.net import Net, Params
 from rules.rule import State
 from rules.streams import Streams
-from rules.testing import Case
 from rules.wm import WM
 
 RULE = WM(eta_B=0.3, lam_B=0.1, noise=0.8, scale=0.7)
