@@ -19,11 +19,8 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from orchestrator import (
-    ray_settings,  # noqa: F401 - they must stand before Ray is imported
-    run,
-    study_from,
-)
+import orchestrator.ray_settings  # noqa: F401 - they must stand before Ray is imported
+from orchestrator import run, study_from
 from orchestrator.columns import named
 from orchestrator.store import trials
 from orchestrator.yaml_file import write
