@@ -123,6 +123,7 @@ def test_labels_are_shown_as_the_user_wrote_them(plot, frame, make_rows):
 
 def test_twelve_rules_fit(plot, frame, make_rows):
     fig = plot(frame(make_rows(labels=[f"rule_{i}" for i in range(12)], depths=[2, 4]))).figure
+    fig.draw_without_rendering()  # which lays it out
     inner = fig.get_tightbbox()
     assert inner.x0 >= 0
     assert inner.x1 <= fig.get_figwidth()

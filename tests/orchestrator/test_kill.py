@@ -17,6 +17,9 @@ from orchestrator.folder import held
 from orchestrator.store import trials
 from orchestrator.yaml_file import write
 
+AGENT = re.compile(r"^ray::\w*Agent|\0[^\0 ]*/agent(/main)?\.py\0")
+"""The command line of one of Ray's agents, after and before it names itself."""
+
 
 @pytest.fixture(scope="module")
 def forty(mapping):
@@ -77,8 +80,8 @@ def wait_for_parts(process, folder, number):
         time.sleep(0.002)
 
 
-def descendants(pid, name=""):
-    """The processes of that name that a process started, and theirs, with their births."""
+def descendants(pid):
+    """The processes that a process started, and theirs, with their births."""
     children, born = {}, {}
     for path in Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError):
@@ -88,7 +91,12 @@ def descendants(pid, name=""):
     found = [pid]
     for parent in found:
         found += children.get(parent, [])
-    return {(child, born[child]) for child in found[1:] if name in command_line(child)}
+    return {(child, born[child]) for child in found[1:]}
+
+
+def agents_of(processes):
+    """Those that are Ray's agents, which take a minute to notice that a driver is gone."""
+    return {process for process in processes if AGENT.search(command_line(process[0]))}
 
 
 def command_line(pid):
@@ -152,12 +160,13 @@ def test_a_killed_driver_of_ray_goes_on_and_leaves_no_process(start, tmp_path, t
     folder = tmp_path / "run"
     process = start("--workers", "2")
     wait_for_parts(process, folder, 6)
-    started, agents = descendants(process.pid), descendants(process.pid, "Agent")
+    started = descendants(process.pid)
+    agents = agents_of(started)
     assert len(started) > 3
     process.kill()
     assert process.wait() == -signal.SIGKILL
     assert ended(started - agents)
-    kill(agents)  # Ray's own, which take a minute to notice
+    kill(agents)
     process = start("--workers", "2")
     wait_for_parts(process, folder, count(folder) + 6)
     process.send_signal(signal.SIGTERM)
@@ -193,11 +202,14 @@ def test_a_long_pack_goes_on_where_it_was_when_its_driver_was_killed(
     )
     (tmp_path / "study.yaml").write_text(write(study))
     process = start("--workers", "1", env=os.environ | {"RULESWEEP_STATE_SECONDS": "0"})
+    started = set()
     while not (tmp_path / "killed").exists():
         assert process.poll() is None, process.communicate()[0]
-        started, agents = descendants(process.pid), descendants(process.pid, "Agent")
+        started |= descendants(process.pid)  # none any more once it is killed
         time.sleep(0.01)
     assert process.wait() == -signal.SIGKILL
+    assert len(started) > 3
+    agents = agents_of(started)
     assert ended(started - agents)
     kill(agents)
     assert set(trials("run")["status"].to_pylist()) == {"pending"}
