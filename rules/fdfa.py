@@ -32,7 +32,8 @@ class FDFA:
     hidden layers are silent in the first step, and signals use A_l before its own step. A linear
     map of the error cannot be the gradient of every example, only of their mean Jacobian.
 
-    Bacho, Chu, 2024; there the derivative is exact (forward mode).
+    Bacho, Chu, 2024; there the derivative is exact (forward mode), and one pass shifts all layers
+    at once: the same mean, with more noise.
     """
 
     revision: ClassVar[int] = 1

@@ -31,7 +31,7 @@ class LocalLoss:
     alignment only describes. C_l has n_l times outputs weights, which the parameter count, and
     widths matched to it, leave out. Signals use C_l before its own step.
 
-    Nøkland, Eidnes, 2019.
+    Nøkland, Eidnes, 2019; their code starts C_l at 0 and gives the local readouts biases.
     """
 
     revision: ClassVar[int] = 1

@@ -29,7 +29,8 @@ class NP:
     for K of 16 or more. It learns because the noise averages out over batches, which takes a
     learning rate below backpropagation's; with one draw it hardly beats `shallow` in short runs.
 
-    Werfel, Xie, Seung, 2005; Fiete, Seung, 2006.
+    Werfel, Xie, Seung, 2005; Fiete, Seung, 2006. There one draw shifts what enters all units at
+    once; a layer at a time, and after phi, an estimate has less noise, and costs more passes.
     """
 
     revision: ClassVar[int] = 1

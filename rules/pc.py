@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, ClassVar
 
 from rules.rule import Lesson, State, Trace
-from rules.sources import MILLIDGE_2020, ROSENBAUM_2022, WHITTINGTON_2017
+from rules.sources import MILLIDGE_2022, ROSENBAUM_2022, WHITTINGTON_2017
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -36,13 +36,13 @@ class PC:
     factor is v_{l-1}; it wants an inference_rate of .1 or so and, since its signals are smaller by
     far, a larger learning rate; and it is no longer the gradient.
 
-    Whittington, Bogacz, 2017 (strict); Millidge, Tschantz, Buckley, 2020, and Rosenbaum, 2022
-    (fixed).
+    Millidge, Tschantz, Buckley, 2022 (fixed); Rosenbaum, 2022 (both); Whittington, Bogacz, 2017
+    (strict; their activities are those before phi, so that phi' is in the inference alone).
     """
 
     revision: ClassVar[int] = 1
     draws: ClassVar[bool] = False
-    sources: ClassVar[tuple[str, ...]] = (MILLIDGE_2020, ROSENBAUM_2022, WHITTINGTON_2017)
+    sources: ClassVar[tuple[str, ...]] = (MILLIDGE_2022, ROSENBAUM_2022, WHITTINGTON_2017)
 
     inference_steps: int = field(default=20, metadata={"help": "steps of inference", "least": 1})
     inference_rate: float | Tensor = field(

@@ -89,6 +89,8 @@ WERFEL_2005 = """\
   author = {Werfel, Justin and Xie, Xiaohui and Seung, H. Sebastian},
   title = {Learning curves for stochastic gradient descent in linear feedforward networks},
   journal = {Neural Computation},
+  volume = {17},
+  pages = {2699--2718},
   year = {2005}
 }"""
 
@@ -97,6 +99,9 @@ FIETE_2006 = """\
   author = {Fiete, Ila R. and Seung, H. Sebastian},
   title = {Gradient learning in spiking neural networks by dynamic perturbation of conductances},
   journal = {Physical Review Letters},
+  volume = {97},
+  number = {4},
+  pages = {048104},
   year = {2006}
 }"""
 
@@ -110,10 +115,12 @@ BACHO_2024 = """\
 
 MEULEMANS_2020 = """\
 @inproceedings{meulemans2020theoretical,
-  author = {Meulemans, Alexander and Carzaniga, Francesco and Suykens, Johan and
+  author = {Meulemans, Alexander and Carzaniga, Francesco S. and Suykens, Johan A. K. and
     Sacramento, João and Grewe, Benjamin F.},
   title = {A theoretical framework for target propagation},
   booktitle = {Advances in Neural Information Processing Systems},
+  volume = {33},
+  pages = {20024--20036},
   year = {2020}
 }"""
 
@@ -123,6 +130,8 @@ DELLAFERRERA_2022 = """\
   title = {Error-driven input modulation: solving the credit assignment problem without a
     backward pass},
   booktitle = {International Conference on Machine Learning},
+  volume = {162},
+  pages = {4937--4955},
   year = {2022}
 }"""
 
@@ -131,6 +140,7 @@ NOKLAND_2019 = """\
   author = {Nøkland, Arild and Eidnes, Lars Hiller},
   title = {Training neural networks with local error signals},
   booktitle = {International Conference on Machine Learning},
+  pages = {4839--4850},
   year = {2019}
 }"""
 
@@ -140,15 +150,21 @@ WHITTINGTON_2017 = """\
   title = {An approximation of the error backpropagation algorithm in a predictive coding network
     with local Hebbian synaptic plasticity},
   journal = {Neural Computation},
+  volume = {29},
+  number = {5},
+  pages = {1229--1262},
   year = {2017}
 }"""
 
-MILLIDGE_2020 = """\
-@misc{millidge2020predictive,
+MILLIDGE_2022 = """\
+@article{millidge2022predictive,
   author = {Millidge, Beren and Tschantz, Alexander and Buckley, Christopher L.},
   title = {Predictive coding approximates backprop along arbitrary computation graphs},
-  howpublished = {arXiv:2006.04182},
-  year = {2020}
+  journal = {Neural Computation},
+  volume = {34},
+  number = {6},
+  pages = {1329--1368},
+  year = {2022}
 }"""
 
 ROSENBAUM_2022 = """\
@@ -156,6 +172,9 @@ ROSENBAUM_2022 = """\
   author = {Rosenbaum, Robert},
   title = {On the relationship between predictive coding and backpropagation},
   journal = {PLoS ONE},
+  volume = {17},
+  number = {3},
+  pages = {e0266102},
   year = {2022}
 }"""
 
