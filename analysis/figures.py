@@ -18,6 +18,7 @@ from analysis import (
     lr_sensitivity,
     probes,
 )
+from analysis.drawn import replace_list
 from analysis.figure import save
 from analysis.gap_files import write_files
 from analysis.style import looks, style
@@ -40,11 +41,14 @@ def draw_all(run: str | Path, out: str | Path | None = None) -> list[Path]:
     """Draw the run's figures into `out`, by default its folder `figures`; the paths written.
 
     A figure is drawn where the table has something for it. An incomplete table is drawn as far
-    as it goes, and every caption says how much is missing.
+    as it goes, and every caption says how much is missing. Figures that were drawn there before,
+    and for which the table has nothing any more, are deleted.
     """
     run = store.opened(run)
     folder = run / "figures" if out is None else Path(out)
-    return draw_frame(load_trials(run), folder, comparisons.declared(run))
+    written = draw_frame(load_trials(run), folder, comparisons.declared(run))
+    replace_list(folder, written)
+    return written
 
 
 def draw_frame(
