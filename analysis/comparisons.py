@@ -211,6 +211,12 @@ def figure(
     return Plot(fig, table)
 
 
+def _which(claimed: pd.Series) -> str:
+    return (
+        "All claimed" if claimed.all() else "Filled: claimed" if claimed.any() else "None claimed"
+    )
+
+
 def _names(table: pd.DataFrame) -> pd.Series:
     names: pd.Series = table["label"] + " − " + table["reference"]
     return names
@@ -244,7 +250,7 @@ def _sentences(table: pd.DataFrame, family: pd.DataFrame, df: pd.DataFrame) -> l
     passing = int(family["p_holm"].lt(0.05).sum())
     return [
         f"Mean paired difference{interval} over {captions.seeds(table['n'])}; dots: seeds.",
-        "Claimed: interval excludes 0, no rate at edge, as many networks lost.",
+        f"{_which(table['claimed'])}: interval excludes 0, no rate at edge, as many networks lost.",
         f"Sign flips with Holm: {passing} of {len(family)} comparisons below .05.",
         captions.lost(networks[compared], captions.substituted(table["metric"].iloc[0])),
     ]

@@ -219,11 +219,12 @@ def _growing(rows: pd.DataFrame, shown: pd.DataFrame) -> str:
     largest = float(np.abs(found[["slope", "low", "high"]].to_numpy(dtype=float)).max())
     digits = int(np.clip(1 - np.floor(np.log10(largest)), 0, 6)) if largest > 1e-6 else 0
     several = len(found["contract"].unique()) > 1
-    words = [
-        f"{line['label']}{' ' + line['contract'] if several else ''} {line['slope']:+.{digits}f} "
-        f"[{line['low']:+.{digits}f}, {line['high']:+.{digits}f}]"
-        for line in found.to_dict("records")
-    ]
+    ends = ("slope", "low", "high")
+    words = []
+    for line in found.to_dict("records"):
+        slope, low, high = (f"{line[end]:+.{digits}f}".replace("-", "−") for end in ends)
+        which = " " + line["contract"] if several else ""
+        words.append(f"{line['label']}{which} {slope} [{low}, {high}]")
     return f"Slope per doubling of depth (95 % t interval): {', '.join(words)}."
 
 

@@ -122,10 +122,19 @@ def figure(df: pd.DataFrame, of: Mapping[str, Look], note: str = "") -> Plot | N
     sentences = [
         note,
         f"Mean over {captions.seeds(seen['n'], 'tuning')}.",
+        _outside(axes, seen),
         captions.lost(summary, "their rates are marked at the top"),
     ]
     finish(fig, captions.title(df), rule_handles(of, seen["label"]) | _handles(seen), sentences)
     return Plot(fig, summary)
+
+
+def _outside(axes: Sequence[Axes], seen: pd.DataFrame) -> str:
+    """How many points lie above the panels."""
+    above = int((seen["mean"].gt(axes[0].get_ylim()[1]) & ~_is_lost(seen)).sum())
+    if not above:
+        return ""
+    return f"{above} of {len(seen)} points {'lies' if above == 1 else 'lie'} above the panels."
 
 
 def _handles(seen: pd.DataFrame) -> dict[str, Line2D]:

@@ -177,6 +177,10 @@ def test_what_may_not_be_claimed_is_hollow(frame, make_rows, change):
     hollow = [line for line in ax.lines if line.get_markerfacecolor() == "white"]
     assert sorted(len(line.get_ydata()) for line in hollow) == [0, 1]
     assert "not claimed" in [text.get_text() for text in plot.figure.legends[0].get_texts()]
+    whole = drawn(frame(make_rows(depths=[2, 3])))
+    captions = [found.figure.get_supxlabel().replace("\n", " ") for found in (plot, whole)]
+    assert "Filled: claimed: interval excludes 0" in captions[0]
+    assert "All claimed: interval excludes 0" in captions[1]
 
 
 def test_a_figure_of_a_part_tells_of_the_whole_family(frame, make_rows):

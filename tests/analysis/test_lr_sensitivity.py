@@ -94,7 +94,11 @@ def test_a_loss_above_that_of_the_start_does_not_set_the_scale(frame, make_rows,
     rows = change.to(
         make_rows(labels=["fa"], depths=[2]), lambda row: row | {"validation_loss": 500.0}, lr=1e-4
     )
-    assert drawn(frame(rows)).axes[0].get_ylim()[1] < 5
+    fig = drawn(frame(rows))
+    assert fig.axes[0].get_ylim()[1] < 5
+    assert "1 of 5 points lies above the panels." in fig.get_supxlabel().replace("\n", " ")
+    fig = drawn(frame(make_rows(labels=["fa"], depths=[2])))
+    assert "above" not in fig.get_supxlabel()
 
 
 def test_losses_that_span_decades_are_drawn_on_a_log_axis(frame, make_rows, change):
