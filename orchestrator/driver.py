@@ -68,7 +68,8 @@ def run(  # noqa: PLR0913 - all but the study have defaults, and go by name
         shard: train only this share of the study, into its own part of the folder.
         keep_changed: accept rows of a user's rule whose file has changed since they were trained.
         retry_failed: train networks again whose rows say `failed`.
-        reuse: another run, whose finished rows this study takes where it wants them.
+        reuse: another run, whose finished rows this study takes where it wants them, and their
+            weights where it keeps its own.
         limits: when to stop though networks are missing.
         preflight: first try every rule on a worker, with two networks and two steps.
         take_over: take a run at a URI from the driver that holds it.
@@ -87,7 +88,7 @@ def run(  # noqa: PLR0913 - all but the study have defaults, and go by name
     with interruptible(), driven(place, within, take_over=take_over) as (folder, mirror):
         log = log_to(folder / within)
         store = _table(folder, grid, shard, mirror)
-        _prepare(store, reuse, retry_failed=retry_failed)
+        _prepare(store, grid.study, reuse, retry_failed=retry_failed)
         mine = share(grid, shard) if shard else grid
         pump = Pump(mine, store, study_id(grid), revision(Path.cwd()), limits)
         if not keep_changed:
@@ -114,11 +115,11 @@ def _table(folder: Path, grid: Grid, shard: Shard | None, mirror: Mirror | None)
     return store
 
 
-def _prepare(store: Store, reuse: str | Path | None, *, retry_failed: bool) -> None:
+def _prepare(store: Store, study: Study, reuse: str | Path | None, *, retry_failed: bool) -> None:
     if retry_failed:
         store.forget_failed()
     if reuse is not None:
-        store.lend(reuse)
+        store.lend(reuse, weights=study.measure.save_weights)
 
 
 def _refuse_changed(pump: Pump, folder: Path) -> None:

@@ -1,8 +1,6 @@
-"""The trial table: what a study wants and what training gave; one writer, any reader.
+"""The trial table as its one writer sees it: what is answered, what was asked, and appending.
 
-A part holds rows of two sorts. A *plan* row (status pending) says that a study wants a network,
-and why; it is written before the network trains. A *result* row says what training it gave. Rows
-of one network share its trial id; of several results the newest counts.
+What readers see is in `results`, and can be had from here.
 """
 
 from __future__ import annotations
@@ -16,18 +14,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from orchestrator.columns import COLUMNS, SCHEMA, Column, named, table_of
+from orchestrator.loan import Loan
 from orchestrator.mirror import Mirror, opened
 from orchestrator.part_files import (
     StoreError,
     durable,
     last_number,
     read_parts,
-    read_run,
     shard_folders,
     write_part,
-    write_table,
 )
-from orchestrator.row_order import in_order
+from orchestrator.results import SLOT, current, every_result, export, merged, newest, trials
 from orchestrator.weights import put_down
 
 __all__ = [
@@ -36,7 +33,10 @@ __all__ = [
     "Column",
     "Store",
     "StoreError",
+    "current",
     "durable",
+    "every_result",
+    "export",
     "named",
     "opened",
     "shard_folders",
@@ -45,25 +45,6 @@ __all__ = [
 
 PARTS = 64
 """Parts in a folder above which a starting run merges them into one."""
-
-LARGEST = 256 * 2**20
-"""Bytes of a run's description that are read; a study of ten thousand cells has about 20 MB."""
-
-SLOT = (
-    "phase",
-    "campaign",
-    "round",
-    "point",
-    "label",
-    "dataset",
-    "depth",
-    "width",
-    "activation",
-    "residual",
-    "init_seed",
-    "feedback_seed",
-)
-"""What a plan row is for; one planned before its rate was known gives way to one with a rate."""
 
 ANSWER = (
     "status",
@@ -74,90 +55,6 @@ ANSWER = (
     "source",
 )
 """What a run needs to know of a finished network: what chooses, and whose code trained it."""
-
-
-def _merged(parts: Sequence[tuple[Path, pa.Table]]) -> pa.Table:
-    tables = [table for _, table in parts]
-    return pa.concat_tables(tables) if tables else SCHEMA.empty_table()
-
-
-def newest(table: pa.Table) -> dict[str, int]:
-    """The row of the newest result of every trial id."""
-    ids, statuses = table["trial"].to_pylist(), table["status"].to_pylist()
-    return {
-        i: row
-        for row, (i, status) in enumerate(zip(ids, statuses, strict=True))
-        if status != "pending"
-    }
-
-
-def planned(table: pa.Table, study_id: str) -> list[int]:
-    """The plan rows of a study, one a slot, in the order of planning.
-
-    A row planned before its rate was known gives way to the row that names the trial.
-    """
-    wanted = [
-        row
-        for row, (status, study) in enumerate(
-            zip(table["status"].to_pylist(), table["study_id"].to_pylist(), strict=True)
-        )
-        if status == "pending" and study == study_id
-    ]
-    slots = zip(*(table[name].to_pylist() for name in SLOT), strict=True)
-    keys, trials_of, chosen = list(slots), table["trial"].to_pylist(), {}
-    for row in wanted:
-        if keys[row] not in chosen or trials_of[row] is not None:
-            chosen[keys[row]] = row
-    return list(chosen.values())
-
-
-def trials(run: str | Path) -> pa.Table:
-    """The trial table of a run, in a folder or at a URI: a row a network of its current study.
-
-    Networks that are planned but not trained have status pending and null results. Neither
-    torch nor the study's code is needed.
-
-    Raises:
-        StoreError: no run folder.
-    """
-    folder = opened(run)
-    table, content = _merged(read_run(folder)), current(folder)
-    rows = in_order(planned(table, str(content["study_id"])), table, content)
-    results = newest(table)
-    ids = table["trial"].to_pylist()
-    found = pa.array([results.get(ids[row]) for row in rows], pa.int64())
-    plan, result = table.take(pa.array(rows, pa.int64())), table.take(found)
-    columns = {name: plan[name] for name in named("coordinate", "plan")}
-    columns |= {name: result[name] for name in named("result", "provenance")}
-    columns["status"] = columns["status"].fill_null("pending")
-    return pa.table([columns[name] for name in SCHEMA.names], schema=SCHEMA)
-
-
-def every_result(run: str | Path) -> pa.Table:
-    """The newest result of every trial in the folder, whatever study wanted it."""
-    folder = opened(run)
-    current(folder)
-    table = _merged(read_run(folder))
-    return table.take(pa.array(list(newest(table).values()), pa.int64()))
-
-
-def current(run: Path) -> dict[str, Any]:
-    """What `resolved.json` says of the folder's current study.
-
-    Raises:
-        StoreError: the folder holds no run, or that file is damaged.
-    """
-    path = run / "resolved.json"
-    try:
-        if path.stat().st_size > LARGEST:
-            raise ValueError("it is too large")
-        content = json.loads(path.read_text())
-        content["study_id"]
-    except FileNotFoundError:
-        raise StoreError(f"{run} is no run folder: there is no {path.name} in it") from None
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise StoreError(f"{path} cannot be read: {error}; run the study again") from None
-    return dict(content)
 
 
 class Store:
@@ -177,14 +74,14 @@ class Store:
         self._table = self._desk / "shards" / shard if shard else self._desk
         parts = read_parts(self.folder, owner=owner)
         others = (folder for folder in (run, *shard_folders(run)) if folder != self.folder)
-        table = _merged([*(part for other in others for part in read_parts(other)), *parts])
+        table = merged([*(part for other in others for part in read_parts(other)), *parts])
         self._next = 1 + last_number(self.folder)
         self.answers = self._answers(table)
         self.asked = _asked(table)
         self._planned = _plan_keys(table.filter(pc.equal(table["status"], "pending")))
-        self._lent, self._lent_rows = SCHEMA.empty_table(), dict[str, int]()
+        self._loan: Loan | None = None
         if owner and len(parts) > PARTS:
-            self._compact(_merged(parts), [path for path, _ in parts])
+            self._compact(merged(parts), [path for path, _ in parts])
 
     def append(self, table: pa.Table) -> None:
         """Put rows on the disk; when this returns they are there to stay."""
@@ -214,26 +111,26 @@ class Store:
         """Take failed networks for missing: they train again, and their newest row counts."""
         self.answers = {i: a for i, a in self.answers.items() if a["status"] != "failed"}
 
-    def lend(self, run: str | Path) -> None:
-        """Let `borrow` take finished rows from another run's table.
+    def lend(self, run: str | Path, *, weights: bool = False) -> None:
+        """Let `borrow` take finished rows from another run's table, and `weights` with them.
 
         Raises:
             StoreError: no run folder.
         """
-        table = every_result(run)
-        self._lent = table.filter(pc.not_equal(table["status"], "failed"))
-        self._lent_rows = newest(self._lent)
+        self._loan = Loan(run, weights=weights)
 
     def borrow(self, ids: Iterable[str]) -> int:
         """Copy those of these trials' rows that another run has and this one lacks; how many."""
-        rows = [self._lent_rows[i] for i in ids if i in self._lent_rows and i not in self.answers]
-        if rows:
-            self.add(self._lent.take(pa.array(rows, pa.int64())))
-        return len(rows)
+        if self._loan is None:
+            return 0
+        rows = self._loan.rows(i for i in ids if i not in self.answers)
+        if rows.num_rows:
+            self.add(rows)
+        return int(rows.num_rows)
 
     def absorb(self, folders: Sequence[Path]) -> int:
         """Write the rows of shards into this table; the number of their results."""
-        table = _merged([part for folder in folders for part in read_parts(folder)])
+        table = merged([part for folder in folders for part in read_parts(folder)])
         results = newest(table)
         rows = sorted({*results.values(), *_plan_rows(table)})
         if rows:
@@ -274,13 +171,3 @@ def _asked(table: pa.Table) -> dict[str, dict[int, list[dict[str, float]]]]:
         campaign: {round_: [points[i] for i in sorted(points)] for round_, points in rounds.items()}
         for campaign, rounds in found.items()
     }
-
-
-def export(run: str | Path, path: Path, format: str, *, everything: bool = False) -> int:
-    """Write a run's table to one `csv` or `parquet` file; returns the number of rows.
-
-    With `everything` also results that the current study does not want.
-    """
-    table = every_result(run) if everything else trials(run)
-    write_table(table, path, format)
-    return int(table.num_rows)

@@ -175,6 +175,29 @@ def test_a_finished_run_keeps_its_rows_when_weights_are_asked_for_later(trained,
     assert len(files(folder)) == 2
 
 
+def test_a_study_that_takes_rows_of_another_run_takes_their_weights(trained, table, copy, tmp_path):
+    ids = evaluated(copy)
+    (copy / "weights" / f"{ids[0]}.npz").unlink()
+    result = run(study(), tmp_path / "second", inline=True, reuse=copy)
+    assert (result.reused, result.trained) == (8, 0)
+    assert table(tmp_path / "second") == table(trained / "kept")
+    assert files(tmp_path / "second") == sorted(f"{trial}.npz" for trial in ids[1:])
+    for trial in ids[1:]:
+        place = Path("weights", f"{trial}.npz")
+        assert (tmp_path / "second" / place).read_bytes() == (copy / place).read_bytes()
+    run(study(save_weights=False), tmp_path / "without", inline=True, reuse=copy)
+    assert table(tmp_path / "without") == table(trained / "kept")
+    assert not (tmp_path / "without" / "weights").exists()
+
+
+def test_weights_that_cannot_be_read_are_one_line(copy, tmp_path):
+    path = copy / "weights" / f"{evaluated(copy)[0]}.npz"
+    path.unlink()
+    path.mkdir()
+    with pytest.raises(StoreError, match=f"{path} cannot be read: Is a directory$"):
+        run(study(), tmp_path / "second", inline=True, reuse=copy)
+
+
 def test_a_diverged_network_has_no_weights_and_says_so_at_once(tmp_path, monkeypatch):
     wild = STUDY | {"rules": ["bp"], "search": {"lr": 1e6}}
     run(study_from(wild), tmp_path / "wild", inline=True)

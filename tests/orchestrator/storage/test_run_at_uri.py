@@ -166,6 +166,12 @@ def test_a_network_and_its_weights_are_loaded_from_a_uri(small, uri, machine, ca
     assert all((a == b).all() for a, b in zip(here.weights, there.weights, strict=True))
     assert (Mirror(uri).folder / "weights" / f"{trial}.npz").is_file()
     assert capsys.readouterr().err == ""  # which would say that it was trained again
+    machine("third")
+    assert run(study, "lent", inline=True, reuse=uri).trained == 0
+    kept = [
+        {p.name: p.read_bytes() for p in Path(f, "weights").iterdir()} for f in ("lent", "local")
+    ]
+    assert kept[0] == kept[1]
 
 
 def test_any_uri_of_a_file_system_will_do(eight, tmp_path, machine, table, monkeypatch):
