@@ -45,7 +45,7 @@ def seconds_of(text: str | None) -> float:
     """
     if text is None:
         return inf
-    parts = re.findall(r"(\d+(?:\.\d+)?)([smhd])", text)
+    parts = re.findall(r"([0-9]+(?:\.[0-9]+)?)([smhd])", text)
     if not parts or "".join(number + unit for number, unit in parts) != text:
         raise StudyError([f'time "{text}" is not understood; write it as 45s, 90m, 2h or 1h30m'])
     return sum(float(number) * SECONDS[unit] for number, unit in parts)

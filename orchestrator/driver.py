@@ -19,7 +19,7 @@ from orchestrator.mirror import Mirror
 from orchestrator.preflight import packs, refuse
 from orchestrator.remote import is_uri, joined
 from orchestrator.shards import Shard, share
-from orchestrator.spec import Study
+from orchestrator.spec import Study, StudyError
 from orchestrator.store import Store, StoreError
 from orchestrator.sweep import NO_LIMITS, Limits, Pump, run_inline
 from orchestrator.telling import Reporter, Result, Silent, Telling, interruptible, result_of
@@ -131,8 +131,12 @@ def _refuse_changed(pump: Pump, folder: Path) -> None:
 
 
 def _train_here(pump: Pump, tries: Mapping[str, Pack]) -> None:
-    from orchestrator.worker import Worker  # torch takes seconds to import
+    import torch  # takes seconds
 
+    from orchestrator.worker import Worker
+
+    if pump.grid.study.resources.gpus and not torch.cuda.is_available():
+        raise StudyError(["resources.gpus: this machine has no GPU that torch can use; say gpus=0"])
     worker = Worker(pump.grid.data, **_told(pump))
     refuse({label: worker.preflight(pack.as_dict()) for label, pack in tries.items()})
     run_inline(pump, worker.train_pack)

@@ -107,6 +107,14 @@ def _ascending(values: tuple[int, ...]) -> tuple[int, ...]:
     return values
 
 
+def _share_or_whole(gpus: float) -> float:
+    if gpus > 1 and (gpus % 1 or gpus > 1024):
+        raise refusal(
+            f"should be a share of one GPU or a whole number up to 1024; got {shown(gpus)}"
+        )
+    return gpus
+
+
 def _matching(pattern: str, wanted: str) -> AfterValidator:
     def check(text: str) -> str:
         if re.fullmatch(pattern, text) is None:
@@ -121,14 +129,15 @@ Number = Annotated[float, Strict(), Field(allow_inf_nan=False)]
 Positive = Annotated[Number, Field(gt=0)]
 Share = Annotated[Number, Field(ge=0, lt=1)]
 Count = Annotated[int, Strict(), Field(ge=1, le=2**31 - 1)]
+Depth = Annotated[int, Strict(), Field(ge=1, le=10_000)]
 Step = Annotated[int, Strict(), Field(ge=0, le=2**31 - 1)]
 Seed = Annotated[int, Strict(), Field(ge=0, lt=2**63)]
 Text = Annotated[str, Strict()]
 Line = Annotated[
     Text,
     _matching(
-        r"(?!\s)[^\x00-\x1f\x7f-\x9f\u2028\u2029]{1,64}(?<!\s)",
-        "a line of 1 to 64 characters without blanks around it",
+        r"(?!\s)[^\x00-\x1f\x7f-\x9f\u200b\u2028-\u202e\u2060-\u2069\ud800-\udfff\ufeff]{1,64}(?<!\s)",
+        "a line of 1 to 64 visible characters without blanks around it",
     ),
 ]
 PathSafe = Annotated[
@@ -148,12 +157,15 @@ AXES: tuple[Axis, ...] = get_args(Axis)
 
 Distinct = Annotated[tuple[T, ...], AfterValidator(not_empty), AfterValidator(distinct)]
 Values = Annotated[Distinct[T], BeforeValidator(in_a_list)]
-SeedCount = Annotated[Count, Field(le=100_000), Tag("[number]")]
+MOST_SEEDS = 100_000
+"""Seeds, or pairs of them, that a cell may be evaluated with."""
+
+SeedCount = Annotated[Count, Field(le=MOST_SEEDS), Tag("[number]")]
 SeedList = Annotated[Distinct[Seed], Tag("[list]")]
 SeedSet = Annotated[SeedCount | SeedList, by_shape("a count or a list of seeds")]
 Steps = Annotated[tuple[Step, ...], AfterValidator(not_empty), AfterValidator(_ascending)]
 Record = Annotated[
-    Annotated[Count, Tag("[number]")] | Annotated[Steps, Tag("[list]")],
+    Annotated[Count, Field(le=100_000), Tag("[number]")] | Annotated[Steps, Tag("[list]")],
     by_shape("a count of points or a list of steps"),
 ]
 CountOrFull = Annotated[
@@ -164,8 +176,9 @@ CountOrAuto = Annotated[
     Annotated[Count, Tag("[number]")] | Annotated[Literal["auto"], Tag("[text]")],
     by_shape('a whole number or "auto"'),
 ]
-ShareOrAuto = Annotated[
-    Annotated[Number, Field(ge=0), Tag("[number]")] | Annotated[Literal["auto"], Tag("[text]")],
+GpusOrAuto = Annotated[
+    Annotated[Number, Field(ge=0), AfterValidator(_share_or_whole), Tag("[number]")]
+    | Annotated[Literal["auto"], Tag("[text]")],
     by_shape('a number or "auto"'),
 ]
 AxesKept = Annotated[

@@ -54,6 +54,8 @@ def driven(
     Raises:
         StoreError: another driver holds the run, or it cannot be written.
     """
+    if not str(run) or "\0" in str(run):
+        raise StoreError(f"run folder {str(run)!r}: that is no name of a folder; give another")
     if not is_uri(run):
         if take_over:
             raise StoreError(

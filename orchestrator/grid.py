@@ -21,6 +21,8 @@ from rules.dims import Dims, dims_of, matched_width
 from rules.settings import Measure, Network, Training
 from rules.shuffle import split
 
+MOST_STEPS = 2**31 - 1
+
 
 @dataclass(frozen=True)
 class Evaluation:
@@ -118,7 +120,14 @@ def _task(name: str, study: Study, data: Data) -> TaskSetting:
         raise StudyError(
             [f'search.choose: data set "{name}" has no classes; choose by validation_loss']
         )
-    train, _ = split(len(data.x_train), study.validation, study.task.split_seed)
+    train, held = split(len(data.x_train), study.validation, study.task.split_seed)
+    if study.validation and not len(held):
+        raise StudyError(
+            [
+                f"task.validation: {study.validation:g} of the {len(train)} examples of {name} is "
+                "not one; take a larger share"
+            ]
+        )
     return TaskSetting(
         name,
         tuple(sorted(study.task.options.items())),
@@ -183,7 +192,7 @@ def step_cost(rule: Rule, dims: Dims) -> float:
     """Floating-point operations of a step for one example: the core's and the rule's own."""
     searched = {name: low for name, low, _ in rule.space} | dict(rule.fixed)
     options = dict(rule.options) | {k: v for k, v in searched.items() if k != "lr"}
-    return dims.core_operations + catalog.find(rule.name)(**options).operations(dims)
+    return dims.core_operations + catalog.operations(rule.name, options, dims)
 
 
 def _training(study: Study, task: TaskSetting, share: float) -> Training:
@@ -192,6 +201,8 @@ def _training(study: Study, task: TaskSetting, share: float) -> Training:
     batch = task.examples if given.batch_size == "full" else min(given.batch_size, task.examples)
     horizon = given.steps or (given.epochs or 0) * ceil(task.examples / batch)
     steps = max(1, round(share * horizon))
+    if steps > MOST_STEPS:
+        raise StudyError([f"training: should take at most {MOST_STEPS} steps; got {steps:g}"])
     if isinstance(given.record, int):
         record = {round(steps * i / given.record) for i in range(1, given.record + 1)}
     else:

@@ -1,13 +1,16 @@
 """A block of the grid as a study file writes it: its axes, its seeds, and what it leaves out."""
 
 from collections.abc import Mapping
+from math import prod
 from typing import Annotated, Self
 
 from pydantic import BeforeValidator, Tag, model_validator
 
 from orchestrator.fields import (
+    MOST_SEEDS,
     Activation,
     Count,
+    Depth,
     Flag,
     Line,
     Part,
@@ -25,7 +28,7 @@ from orchestrator.fields import (
 class Reference(Part):
     """The network whose parameter count the others are to match."""
 
-    depth: Count
+    depth: Depth
     width: Count
 
 
@@ -40,6 +43,13 @@ class SeedProduct(Part):
 
     init: SeedSet
     feedback: SeedSet
+
+    @model_validator(mode="after")
+    def _not_too_many(self) -> Self:
+        pairs = len(listed(self.init)) * len(listed(self.feedback))
+        if pairs > MOST_SEEDS:
+            refuse([((), f"should be at most {MOST_SEEDS} pairs; got {pairs}")])
+        return self
 
 
 Seeds = Annotated[
@@ -72,7 +82,7 @@ class Exclusion(Part):
 class GridBlock(Part):
     """A block of the grid: the product of its axes; an empty axis follows task or network."""
 
-    depth: Values[Count]
+    depth: Values[Depth]
     width: Annotated[
         Annotated[Values[Count], Tag("[list]")] | Annotated[Matched, Tag("[mapping]")],
         by_shape("a whole number, a list or {match_parameters: {depth: ..., width: ...}}"),
@@ -83,6 +93,11 @@ class GridBlock(Part):
     activation: Values[Activation] = ()
     residual: Values[Flag] = ()
     exclude: tuple[Exclusion, ...] = ()
+
+    def count(self) -> int:
+        """Cells of each rule, exclusions apart; not one of them is made."""
+        axes = (self.depth, self.width, self.dataset, self.activation, self.residual)
+        return prod(len(values) or 1 for values in axes if isinstance(values, tuple))
 
     @property
     def init_seeds(self) -> tuple[int, ...]:

@@ -15,6 +15,7 @@ from orchestrator.fields import (
     CountOrAuto,
     CountOrFull,
     Flag,
+    GpusOrAuto,
     Line,
     Number,
     Part,
@@ -24,7 +25,6 @@ from orchestrator.fields import (
     Seed,
     SeedSet,
     Share,
-    ShareOrAuto,
     by_shape,
     distinct,
     listed,
@@ -44,6 +44,8 @@ class Range(Part):
     def _rises(self) -> Self:
         if self.low >= self.high:
             refuse([(("high",), f"should be more than low, {self.low:g}; got {self.high:g}")])
+        if not 1e-30 <= self.low < self.high <= 1e30:
+            refuse([((), f"should lie within 1e-30 and 1e30; got {self.low:g} to {self.high:g}")])
         return self
 
 
@@ -229,7 +231,7 @@ class Resources(Part):
     """What one worker takes, and how many networks train together."""
 
     cpus: Count = 1
-    gpus: ShareOrAuto = 0.0  # of one GPU; auto: as many workers share one as it has CPUs for
+    gpus: GpusOrAuto = 0.0  # of one GPU; auto: as many workers share one as it has CPUs for
     replicas: CountOrAuto = "auto"
 
     @property

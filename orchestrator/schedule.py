@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -43,6 +44,10 @@ def start(address: str, cpus: int | None = None, modules: Sequence[Path] = ()) -
             f"address {address}: ray:// would move the scheduler into a remote process, away from "
             "the table; run on a node of the cluster with --address auto"
         )
+    host, _, port = address.rpartition(":")
+    named = re.fullmatch(r"[\w.-]+|\[[\da-fA-F:.]+\]", host) and re.fullmatch("[0-9]{1,5}", port)
+    if address not in ("local", "auto") and not (named and 0 < int(port) < 2**16):
+        raise ScheduleError(f"address {address!r}: should be local, auto or HOST:PORT")
     local: dict[str, Any] = {}
     if address == "local":
         local = {"num_cpus": cpus, "include_dashboard": False, "object_store_memory": 200 * 2**20}

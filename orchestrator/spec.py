@@ -145,6 +145,7 @@ def _rules_as_mappings(tree: Mapping[str, object]) -> dict[str, object]:
 def _contradictions(study: Study) -> Iterator[Problem]:
     """What no part of the study can see alone."""
     yield from _label_problems(study)
+    yield from _excess(study)
     if study.task.dataset is None and not all(block.dataset for block in study.grid):
         yield ("task", "dataset"), "missing; name it here or in every block of the grid"
     if not study.searched:
@@ -157,6 +158,22 @@ def _contradictions(study: Study) -> Iterator[Problem]:
     if shared:
         what = f"tuning and evaluation share {shown(shared)}; seeds that choose must not report"
         yield ("search", "seeds"), what
+
+
+MOST_NETWORKS = 1_000_000
+"""Networks that a study may tune with, and that it may evaluate; each of them is planned."""
+
+
+def _excess(study: Study) -> Iterator[Problem]:
+    """More networks than a driver can keep in mind."""
+    rules, search = len(study.rules), study.search
+    seeds = [len(b.init_seeds) * len(b.feedback_seeds or (0,)) for b in study.grid]
+    evaluated = rules * sum(b.count() * n for b, n in zip(study.grid, seeds, strict=True))
+    cells = rules * sum(block.count() for block in study.grid)
+    tuned = cells * search.rounds * search.points * len(search.seed_list) if study.searched else 0
+    for place, count in (("grid", evaluated), ("search", tuned)):
+        if count > MOST_NETWORKS:
+            yield (place,), f"should want at most {MOST_NETWORKS} networks; got {count}"
 
 
 def _label_problems(study: Study) -> Iterator[Problem]:

@@ -84,7 +84,7 @@ class Worker:
             fit(job_of(trials), self.task(cell))
         except (catalog.RuleError, RuleBrokenError) as error:
             return str(error)
-        except Exception as error:  # a rule is a user's code
+        except (Exception, SystemExit) as error:  # a rule is a user's code
             place = traceback.extract_tb(error.__traceback__)[-1]
             return f"{type(error).__name__}: {error} ({place.filename}, line {place.lineno})"
         return ""
@@ -111,7 +111,7 @@ class Worker:
                 for place, replica in enumerate(learner.replicas):
                     rows[replica][COLUMN] = _file(trials[replica], learner.params.keep([place]))
             return rows
-        except Exception:  # the one broad catch: a rule is a user's code, and an error is a row
+        except (Exception, SystemExit):  # a rule is a user's code, and an error is a row
             error = traceback.format_exc()
         if len(trials) == 1:
             return [{"status": "failed", "error": error}]

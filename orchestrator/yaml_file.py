@@ -23,6 +23,7 @@ _WORDS |= {"false": False, "no": False, "off": False}
 _INT = re.compile(r"[-+]?(0|[1-9][0-9_]{0,99})")
 _FLOAT = re.compile(r"[-+]?([0-9][0-9_]*\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?")
 _LEADING_ZERO = re.compile(r"[-+]?0([0-9_]+|[xob][0-9a-fA-F_]+)")
+_HALF = re.compile("[\ud800-\udfff]")  # what escapes can make, and no file can hold
 _NOT_FINITE = re.compile(r"[-+]?\.(inf|nan)", re.IGNORECASE)
 
 
@@ -107,7 +108,8 @@ def nearest(name: str, known: Iterable[str], cutoff: float = 0.6) -> str:
 def shown(value: object) -> str:
     """A value as a short piece of one line, the way a study file would write it."""
     if value is None or isinstance(value, bool | str):
-        return _cut(json.dumps(value, ensure_ascii=False), 60)
+        plain = not isinstance(value, str) or value.isprintable()
+        return _cut(json.dumps(value, ensure_ascii=not plain), 60)
     try:
         return _cut(" ".join(reprlib.repr(value).split()), 60)
     except ValueError:  # repr refuses integers of thousands of digits
@@ -159,6 +161,8 @@ def _value(node: yaml.Node) -> object:
 
 def _scalar(node: yaml.ScalarNode) -> object:
     text: str = node.value
+    if _HALF.search(text):
+        raise _refusal(node, "half of a character; write it whole, without \\u escapes")
     if node.style is not None:
         return text
     if _LEADING_ZERO.fullmatch(text):

@@ -9,10 +9,14 @@ from collections.abc import Mapping
 from dataclasses import MISSING, Field, fields, is_dataclass
 from difflib import get_close_matches
 from importlib.metadata import entry_points
+from math import inf
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rules.rule import Rule
+
+if TYPE_CHECKING:
+    from rules.dims import Dims
 
 BUILT_IN = {
     "bp": "rules.bp:BP",
@@ -61,10 +65,8 @@ def find(name: str) -> type[Rule]:
     module, _, attribute = path.partition(":")
     try:
         found = getattr(importlib.import_module(module), attribute)
-    except Exception as error:  # a user's module may raise anything
-        raise RuleError(
-            f'rule "{name}" cannot be imported: {type(error).__name__}: {error}'
-        ) from error
+    except (Exception, SystemExit) as error:  # a user's module may raise anything
+        raise RuleError(f'rule "{name}" cannot be imported: {_in_a_line(error)}') from error
     members = ("revision", "draws", "operations", "init", "teach")
     if not is_dataclass(found) or not all(hasattr(found, member) for member in members):
         raise RuleError(
@@ -72,6 +74,10 @@ def find(name: str) -> type[Rule]:
             "`revision`, `draws`, `operations`, `init` and `teach`"
         )
     return found  # type: ignore[return-value]
+
+
+def _in_a_line(error: BaseException) -> str:
+    return f"{type(error).__name__}: {' '.join(str(error).split())}"
 
 
 def resolve(name: str, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -101,6 +107,21 @@ def resolve(name: str, given: Mapping[str, Any]) -> dict[str, Any]:
     if missing:
         raise RuleError(f'rule "{name}" needs the option "{missing[0]}"')
     return {option: _number(known[option], value) for option, value in (defaults | chosen).items()}
+
+
+def operations(name: str, options: Mapping[str, Any], dims: Dims) -> float:
+    """What the rule with these options says that teaching costs: operations for one example.
+
+    Raises:
+        RuleError: it cannot be made with the options, or says no such number.
+    """
+    try:
+        found: Any = find(name)(**options).operations(dims)
+    except (Exception, SystemExit) as error:  # a user's rule may raise anything
+        raise RuleError(f'rule "{name}" cannot say what it costs: {_in_a_line(error)}') from error
+    if not isinstance(found, int | float) or not 0 <= found < inf:
+        raise RuleError(f'rule "{name}" says it costs {found!r}; a number from 0 on is wanted')
+    return found
 
 
 def searchable(name: str) -> list[str]:

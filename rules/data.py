@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import traceback
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -43,8 +44,11 @@ def load(name: str, options: Mapping[str, Any] | None = None, data_dir: Path | N
         DataError: for an unknown name or option, for files that are missing or corrupt, and for
             arrays of your own that cannot be used.
     """
-    with global_generators_untouched():
-        return Data.from_arrays(name, **_arrays(name, dict(options or {}), data_dir))
+    try:
+        with global_generators_untouched():
+            return Data.from_arrays(name, **_arrays(name, dict(options or {}), data_dir))
+    except MemoryError as error:
+        raise DataError(f"{name} does not fit into the memory: {error or 'it is full'}") from error
 
 
 def fetch(name: str, data_dir: Path | None = None) -> Data:
@@ -82,7 +86,16 @@ def _own_arrays(name: str, options: Mapping[str, Any]) -> Arrays:
         inspect.signature(function).bind(**options)
     except (TypeError, ValueError) as error:
         raise DataError(f"{name} cannot be called with options {dict(options)}: {error}") from error
-    made = function(**options)
+    try:
+        made = function(**options)
+    except DataError:
+        raise
+    except (Exception, SystemExit) as error:  # a user's function may raise anything
+        place = traceback.extract_tb(error.__traceback__)[-1]
+        raise DataError(
+            f"{name} raised {type(error).__name__}, {_in_a_line(error)} "
+            f"({place.filename}, line {place.lineno})"
+        ) from error
     if not isinstance(made, tuple | list) or len(made) != 4:
         size = f" of {len(made)}" if isinstance(made, tuple | list) else ""
         raise DataError(
@@ -96,9 +109,9 @@ def _own_function(name: str) -> Callable[..., Any]:
     path, _, attribute = name.partition(":")
     try:
         module = importlib.import_module(path)
-    except (ImportError, TypeError, ValueError) as error:
+    except (Exception, SystemExit) as error:  # a user's module may raise anything
         raise DataError(
-            f"data set {name!r} cannot be imported: {error}; "
+            f"data set {name!r} cannot be imported: {_in_a_line(error)}; "
             "package.module:function, importable here, is wanted"
         ) from error
     function: Callable[..., Any] | None = getattr(module, attribute, None)
@@ -106,3 +119,7 @@ def _own_function(name: str) -> Callable[..., Any]:
         functions = [key for key, value in vars(module).items() if inspect.isfunction(value)]
         raise DataError(f"{path} has no function {attribute!r}; {nearest(attribute, functions)}")
     return function
+
+
+def _in_a_line(error: BaseException) -> str:
+    return " ".join(str(error).split()) or type(error).__name__

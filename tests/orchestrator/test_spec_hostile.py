@@ -43,7 +43,7 @@ WRONG = [
     ("grid.depth=2.0", "grid.depth: should be a whole number; got 2.0"),
     ('grid.depth="4"', 'grid.depth: should be a whole number; got "4"'),
     ("grid.depth=0", "grid.depth: should be at least 1; got 0"),
-    ("grid.depth=99999999999", "grid.depth: should be at most 2147483647; got 99999999999"),
+    ("grid.depth=99999999999", "grid.depth: should be at most 10000; got 99999999999"),
     ("grid.depth=[]", "grid.depth: should have at least one entry; got []"),
     ("grid.depth=[4, 2, 4]", "grid.depth: 4 is given twice"),
     ("grid.depth=0x10", '--set grid.depth, line 1, column 1: "0x10" is ambiguous; '
@@ -55,6 +55,18 @@ WRONG = [
     ("grid.seeds={init: 3}", "grid.seeds.feedback: missing"),
     ("grid.seeds=ten", 'grid.seeds: should be a count, a list of seeds or '
      '{init: ..., feedback: ...}; got "ten"'),
+    ("grid.seeds={init: 400, feedback: 251}", "grid.seeds: should be at most 100000 pairs; "
+     "got 100400"),
+    ("grid.width={match_parameters: {depth: 20000, width: 1}}",
+     "grid.width.match_parameters.depth: should be at most 10000; got 20000"),
+    ("grid={depth: [1, 2, 3], width: [4, 5], seeds: 100000}", "grid: should want at most 1000000 "
+     "networks; got 1200000"),
+    ("search.points=200000", "search: should want at most 1000000 networks; got 3200000"),
+    ("search.rounds=2147483647", "search: should want at most 1000000 networks; "
+     "got 154618822584"),
+    ("search.lr={low: 1e-31, high: 1}", "search.lr: should lie within 1e-30 and 1e30; "
+     "got 1e-31 to 1"),
+    ("training.record=200000", "training.record: should be at most 100000; got 200000"),
     ("grid.width=[[8]]", "grid.width.0: should be a whole number; got [8]"),
     ("training.epochs=no", "training.epochs: should be a number; got false"),
     ("training.epochs=0", "training.epochs: should be more than 0; got 0"),
@@ -71,6 +83,10 @@ WRONG = [
      "got 10"),
     ("training={steps: 9, epochs: 1}", "training: should say either epochs or steps, and not both"),
     ("task.validation=0.7", "task.validation: should be at most 0.5; got 0.7"),
+    ("resources.gpus=1.5", "resources.gpus: should be a share of one GPU or a whole number up to "
+     "1024; got 1.5"),
+    ("resources.gpus=1e300", "resources.gpus: should be a share of one GPU or a whole number up to "
+     "1024; got 1e+300"),
     ("resources.gpus=-1", "resources.gpus: should be at least 0; got -1"),
     ("search.lr=0", "search.lr: should be more than 0; got 0.0"),
     ("search.lr=[1]", "search.lr: should be a number or {low: ..., high: ...}; got [1]"),
@@ -90,6 +106,12 @@ WRONG = [
     ("rules=bp", 'rules: should be a list; got "bp"'),
     ("rules=[]", "rules: should have at least one entry; got []"),
     ("rules.0=a/b", "rules.0.name: should be a rule's name or package.module:Class; got \"a/b\""),
+    ('rules.0.label="b\\u200bp"', "rules.0.label: should be a line of 1 to 64 visible characters "
+     'without blanks around it; got "b\\u200bp"'),
+    ('rules.0.label="\\u202epb"', "rules.0.label: should be a line of 1 to 64 visible characters "
+     'without blanks around it; got "\\u202epb"'),
+    ('rules.0.label="\\udc80"', "--set rules.0.label, line 1, column 1: half of a character; "
+     "write it whole, without \\u escapes"),
     ("rules=[bp, fa, bp]", 'rules.2: label "bp" is taken; give it another, as label: ...'),
     ("rules.1.search.pert_every=1", "rules.1.search.pert_every: is fixed in options too; "
      "leave one of them out"),
@@ -173,6 +195,8 @@ MALFORMED = [
     ("1: a", ", line 1, column 1: a key should be text; got 1"),
     ("yes: a", ", line 1, column 1: a key should be text; got true"),
     ("[a, b]: c", ", line 1, column 1: a key should be text; got ['a', 'b']"),
+    ('a: {"\\ud83d": 1}', ", line 1, column 5: half of a character; write it whole, without \\u "
+     "escapes"),
     ('a: "\\UFFFFFFFF"', ": is not YAML: Python int too large to convert to C int"),
     ("", ": is empty; a study is a mapping, such as name: first"),
     ("# nothing\n", ": is empty; a study is a mapping, such as name: first"),
@@ -229,4 +253,4 @@ def test_what_only_code_can_write_is_refused_as_well():
     assert "rules.0.options.set: should be plain data; got {1}" in message
     assert complaint(study_from, ["no", "mapping"]).startswith("study: should be a mapping; got")
     huge = complaint(study_from, {"grid": {"depth": 10**5000}, "name": "a\nb" * 500})
-    assert "grid.depth: should be at most 2147483647; got a number too long to show" in huge
+    assert "grid.depth: should be at most 10000; got a number too long to show" in huge
