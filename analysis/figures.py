@@ -1,6 +1,7 @@
 """Every figure that a run's table allows, drawn and saved."""
 
 import re
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,7 @@ from analysis import (
 from analysis.drawn import replace_list
 from analysis.figure import save
 from analysis.gap_files import write_files
-from analysis.style import looks, style
+from analysis.style import FONT, looks, style, without_glyph
 from analysis.trials import load_trials, widths
 from orchestrator import store
 
@@ -60,6 +61,8 @@ def draw_frame(
     """
     df = df.assign(widths=widths(df))
     of, note = looks(df["label"]), captions.pending(df)
+    if lacking := without_glyph([*of, *df["dataset"].unique()]):
+        sys.stderr.write(f"rulesweep: {FONT} has no {lacking}; figures show boxes there\n")
     written: list[Path] = []
     for name, module in _FIGURES.items():
         whole = {"family": module.comparisons(df, compare)} if module is comparisons else {}

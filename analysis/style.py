@@ -1,5 +1,6 @@
 """How figures look: the plot style, and one colour and marker for a rule everywhere."""
 
+import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -7,13 +8,17 @@ from hashlib import sha256
 from typing import Any
 
 import matplotlib as mpl
+from matplotlib.font_manager import findfont, get_font
 from matplotlib.lines import Line2D
 
 COLUMN_INCHES = 3.4
 """The width of a figure: one column of a two-column page."""
 
+FONT = "DejaVu Sans"
+"""It comes with Matplotlib, so that figures look the same everywhere."""
+
 _STYLE: dict[Any, Any] = {
-    "font.family": "DejaVu Sans",
+    "font.family": FONT,
     "font.size": 7,
     "axes.labelsize": 7,
     "axes.titlesize": 7,
@@ -44,8 +49,15 @@ _STYLE: dict[Any, Any] = {
 @contextmanager
 def style() -> Iterator[None]:
     """The plot style, for as long as the context lasts."""
-    with mpl.rc_context(_STYLE):
+    with mpl.rc_context(_STYLE), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Glyph .* missing from font")  # see `without_glyph`
         yield
+
+
+def without_glyph(words: Iterable[str]) -> str:
+    """The characters of some words that the font lacks: figures have boxes in their place."""
+    known = get_font(findfont(FONT)).get_charmap()
+    return "".join(dict.fromkeys(c for word in words for c in word if ord(c) not in known))
 
 
 @dataclass(frozen=True)

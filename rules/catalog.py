@@ -73,7 +73,10 @@ def find(name: str) -> type[Rule]:
             f'"{name}" is no rule: a rule is a frozen dataclass with '
             "`revision`, `draws`, `operations`, `init` and `teach`"
         )
-    return found  # type: ignore[return-value]
+    rule: type[Rule] = found  # type: ignore[assignment]
+    if not isinstance(rule.revision, int):
+        raise RuleError(f'"{name}" has the revision {rule.revision!r}; a whole number is wanted')
+    return rule
 
 
 def _in_a_line(error: BaseException) -> str:

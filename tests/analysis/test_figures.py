@@ -55,6 +55,15 @@ def test_the_studys_comparisons_are_those_that_are_drawn(tmp_path, frame, make_r
     ]
 
 
+def test_characters_that_the_font_lacks_are_told_once_and_drawn_as_boxes(
+    tmp_path, frame, make_rows, capsys
+):
+    df = frame(make_rows(labels=["bp", "逆伝播 α"], depths=[2]))
+    assert draw_frame(df, tmp_path)
+    told = "rulesweep: DejaVu Sans has no 逆伝播; figures show boxes there\n"
+    assert capsys.readouterr().err == told
+
+
 def test_a_table_from_json_is_drawn_as_far_as_it_goes(tmp_path):
     content = {"args": {"dataset": "d", "depth": 2}, "final": {"test_acc": 0.5}}
     for mode in ("bp", "dfa"):

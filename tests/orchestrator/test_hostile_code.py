@@ -52,6 +52,10 @@ def line(refused):
         ("raise SystemExit(7)", "cannot be imported: SystemExit: 7"),
         ("raise OSError('one\\ntwo')", "cannot be imported: OSError: one two"),
         ("def f(): f()\nf()", "cannot be imported: RecursionError: maximum recursion depth"),
+        (
+            RULE.replace(" = 1", " = '1'").format("x(self): 0"),
+            "has the revision '1'; a whole number",
+        ),
         (RULE.format("operations(self, dims): return float('nan')"), "says it costs nan; a number"),
         (RULE.format("operations(self, dims): return float('inf')"), "says it costs inf; a number"),
         (RULE.format("operations(self, dims): return -1.0"), "says it costs -1.0; a number from 0"),
