@@ -124,6 +124,8 @@ def _training(study: Study, cells: Cells) -> Iterable[str]:
     yield f"{_length(given, cells)} on {batches}, with {_optimizer(given)} and {decays}."
     yield from _schedule(given)
     yield f"The loss is {_loss(given['loss'])}, the arithmetic {given['dtype']}."
+    if given.get("compile"):
+        yield "The training step is compiled to machine code (torch.compile)."
     if given["normalize_signals"]:
         yield "Teaching signals of hidden layers are scaled to the norm of the output error."
     yield "Optimiser, batches and initial weights of a seed are the same for all rules."

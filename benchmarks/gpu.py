@@ -22,19 +22,22 @@ from typing import Any
 import torch
 
 from rules.bp import BP
+from rules.compiled import step as compiled_step
 from rules.dims import dims_of
 from rules.learner import Learner
 from rules.net import Net
+from rules.optimizer import Scales
 from rules.pack_size import fitting
 from rules.settings import Network, Training
 from rules.task import Examples
-from rules.train import Job, start, update
+from rules.train import Job, start, take_step
 
 BATCH, EXAMPLES, CLASSES = 128, 8192, 10
 SHAPES = ((Network(6, 64), 40, (1, 16, 64, 256, 1024)), (Network(6, 256), 784, (1, 16, 64, 256)))
 """Networks, their inputs, and the sizes of packs."""
 
 ON_CPU = (1, 16)
+START = Scales(1.0, 1.0, 1.0)  # of sgd at a constant rate
 Step = Callable[[torch.Tensor], None]
 Row = dict[str, Any]
 
@@ -66,14 +69,15 @@ class Pack:
         job = Job(self.network, self.training, BP(), places, places, rates, None)
         return start(job, self.dims, self.device)
 
-    def step(self, learner: Learner) -> Step:
+    def step(self, learner: Learner, *, compile: bool = False) -> Step:
         """One step on the examples at an index (replica, batch), in place."""
 
         def step(index: torch.Tensor) -> None:
-            x, targets = self.examples.take(index)
-            trace = self.net.trace(learner.params, x, targets, learner.streams, 0)
-            lesson, _ = learner.rule.teach(trace, learner.params, learner.state)
-            update(self.net, learner, self.training, trace, lesson)
+            batch = self.examples.take(index)
+            if compile:
+                compiled_step(take_step, self.net, learner, self.training, batch, START)
+            else:
+                take_step(self.net, learner, learner.streams, self.training, batch, START)
 
         return step
 
@@ -84,13 +88,19 @@ class Pack:
         return float(self.count * BATCH * each)
 
 
-def eager(step: Step, index: torch.Tensor) -> Step:
+def eager(pack: Pack, learner: Learner) -> Step:
     """Call by call."""
-    return step
+    return pack.step(learner)
 
 
-def graph(step: Step, index: torch.Tensor) -> Step:
+def compiled(pack: Pack, learner: Learner) -> Step:
+    """As `training: {compile: true}` trains."""
+    return pack.step(learner, compile=True)
+
+
+def graph(pack: Pack, learner: Learner) -> Step:
     """All of a step's kernels as one launch."""
+    step, index = pack.step(learner), pack.order[: len(learner.replicas)]
     static = index.clone()
     side = torch.cuda.Stream()
     side.wait_stream(torch.cuda.current_stream())
@@ -107,12 +117,6 @@ def graph(step: Step, index: torch.Tensor) -> Step:
         captured.replay()
 
     return replay
-
-
-def compiled(step: Step, index: torch.Tensor) -> Step:
-    """The whole step through torch.compile."""
-    made: Step = torch.compile(step, dynamic=False)
-    return made
 
 
 MODES = {"eager": eager, "graph": graph, "compiled": compiled}
@@ -149,7 +153,7 @@ def measured(pack: Pack, mode: str, best: float, least: float) -> Row:
         torch.cuda.reset_peak_memory_stats()
         before = torch.cuda.memory_allocated()
     began = time.perf_counter()
-    step = MODES[mode](pack.step(pack.learner()), pack.order)
+    step = MODES[mode](pack, pack.learner())
     step(pack.order)
     made = time.perf_counter() - began
     took = seconds(lambda: step(pack.order), pack.device, least)
@@ -170,14 +174,14 @@ def measured(pack: Pack, mode: str, best: float, least: float) -> Row:
 def invariance(pack: Pack, mode: str, steps: int = 20) -> float:
     """The largest difference of a weight in a pack from the same one alone, over the largest."""
     together = pack.learner()
-    step = MODES[mode](pack.step(together), pack.order)
+    step = MODES[mode](pack, together)
     for _ in range(steps):
         step(pack.order)
     worst = 0.0
     for place in {0, pack.count // 2, pack.count - 1}:
         alone = pack.learner(range(place, place + 1))
         own = pack.order[place : place + 1]
-        step = MODES[mode](pack.step(alone), own)
+        step = MODES[mode](pack, alone)
         for _ in range(steps):
             step(own)
         for a, b in zip(together.params, alone.params, strict=True):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +14,7 @@ from benchmarks import jax_peer
 from benchmarks.numbers import Number, number
 from benchmarks.sizes import Sizes
 from rules import catalog
+from rules.compiled import CompilerError, compiler
 from rules.data import load
 from rules.dims import dims_of
 from rules.learner import Learner
@@ -29,6 +31,9 @@ LARGEST = 4096
 
 PEERS = (1, 16)
 """Sizes of packs at which JAX is measured."""
+
+COMPILED = 16
+"""The size of the pack whose step is compiled, too."""
 
 EPOCH = 8
 """Steps of an epoch: few, so that a sample is short; a step's share of the shuffle stays."""
@@ -77,9 +82,11 @@ def step_seconds(
     return {key: [turn[key] for turn in turns] for key in benches}
 
 
-def bench(rule: str, network: Network, replicas: int, task: Task) -> Bench:
+def bench(
+    rule: str, network: Network, replicas: int, task: Task, *, compile: bool = False
+) -> Bench:
     """A pack of networks that differ in their seeds."""
-    training = Training(steps=1, batch_size=BATCH)
+    training = Training(steps=1, batch_size=BATCH, compile=compile)
     seeds = tuple(range(replicas))
     job = Job(
         network, training, catalog.find(rule)(), seeds, seeds, (0.01,) * replicas, measure=None
@@ -138,6 +145,8 @@ def packed(rule: str, network: Network, inputs: int, sizes: Sizes, *, peer: bool
     counts = [count for count in sizes.pack_sizes if count * network.width <= LARGEST]
     turns: dict[Any, Bench | Other] = {n: bench(rule, network, n, task) for n in counts}
     turns["peak"] = peak()
+    if COMPILED in counts and can_compile():
+        turns["compiled"] = bench(rule, network, COMPILED, task, compile=True)
     for n in (n for n in PEERS if peer and n in counts):
         turns["JAX", n] = Other(jax_peer.stepper(dims.sizes, n, BATCH), jax_peer.STEPS)
     seconds = step_seconds(turns, sizes.samples, sizes.seconds)
@@ -155,7 +164,27 @@ def packed(rule: str, network: Network, inputs: int, sizes: Sizes, *, peer: bool
             numbers.append(number(f"  gain over {counts[0]}", over(rates, alone), "x"))
         if ("JAX", n) in seconds:
             numbers.append(number("  time over JAX's", over(seconds[n], seconds["JAX", n]), "x"))
+    return numbers + compiled(seconds)
+
+
+def compiled(seconds: Mapping[Any, Sequence[float]]) -> list[Number]:
+    """What compiling the step gains; nothing where it was not measured."""
+    ours = seconds.get("compiled")
+    if ours is None:
+        return []
+    gains = over(ours, seconds[COMPILED])
+    numbers = [number(f"  pack of {COMPILED}, time compiled over not", gains, "x")]
+    if ("JAX", COMPILED) in seconds:
+        ratios = over(ours, seconds["JAX", COMPILED])
+        numbers.append(number(f"  pack of {COMPILED}, time compiled over JAX's", ratios, "x"))
     return numbers
+
+
+def can_compile() -> bool:
+    """Whether this machine has a C++ compiler."""
+    with suppress(CompilerError):
+        return bool(compiler())
+    return False
 
 
 def over(above: Sequence[float], below: Sequence[float]) -> list[float]:

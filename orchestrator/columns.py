@@ -69,6 +69,7 @@ COLUMNS: tuple[Column, ...] = (
     Column("schedule", _TEXT, "coordinate", "of the learning rate: constant, linear or cosine",
            default="constant"),
     Column("warmup", _INT, "coordinate", "updates in which the learning rate rises", default=0),
+    Column("compile", _FLAG, "coordinate", "whether the step was compiled", default=False),
     Column("loss", _TEXT, "coordinate", "cross-entropy or squared"),
     Column("dtype", _TEXT, "coordinate", "float32 or float64"),
     Column("status", _TEXT, "result", "ok, diverged, failed or pending"),
@@ -114,7 +115,7 @@ COLUMNS: tuple[Column, ...] = (
     Column("host", _TEXT, "provenance", "machine"),
     Column("bitwise", _FLAG, "provenance", "whether the machine keeps results bit for bit"),
     Column("source", _TEXT, "provenance", "hash of the rule's source file"),
-    Column("versions", _TEXT, "provenance", "python, torch, numpy and rulesweep, JSON"),
+    Column("versions", _TEXT, "provenance", "of python, packages and compiler, JSON"),
     Column("revision", _TEXT, "provenance", "git revision of the user's folder, + where dirty"),
     Column("finished", _FLOAT, "provenance", "when its pack ended, Unix time", "s"),
 )  # fmt: skip

@@ -11,12 +11,13 @@ from orchestrator.driver import default_place, importable
 from orchestrator.folder import study_id
 from orchestrator.grid import Evaluation, Grid, expand
 from orchestrator.mirror import Mirror
+from orchestrator.progress import duration
 from orchestrator.remote import is_uri
 from orchestrator.spec import Study
 from orchestrator.store import Store
 from orchestrator.sweep import Pump
 from orchestrator.telling import Result
-from orchestrator.timing import core_seconds, left_of
+from orchestrator.timing import COMPILING, core_seconds, left_of
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,19 @@ class Plan:
     @property
     def warnings(self) -> list[str]:
         """What the study's author should know before it starts."""
-        return [*_family(self.grid.study), *_ranges(self.grid)]
+        return [*_family(self.grid.study), *_ranges(self.grid), *self._uncompiled()]
+
+    def _uncompiled(self) -> list[str]:
+        """That compiling may pay: it takes less than a tenth of the time that training takes."""
+        cells = len(self.grid.evaluations)
+        compiling, training = cells * COMPILING, (self.seconds or 0.0) * self.workers
+        if self.grid.study.training.compile or training < 10 * compiling:
+            return []
+        return [
+            f"training.compile: the steps of {cells} cells compile in about {duration(compiling)}, "
+            f"and training takes {duration(training)} on one core: it may pay; plan with "
+            "--set training.compile=true measures it"
+        ]
 
 
 def plan(

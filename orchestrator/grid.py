@@ -223,6 +223,7 @@ def _training(study: Study, task: TaskSetting, share: float) -> Training:
         given.optimizer,
         given.schedule,
         round(given.warmup * steps),
+        given.compile,
     )
 
 

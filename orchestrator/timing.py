@@ -13,6 +13,9 @@ from orchestrator.trial import Cell, trial_of
 FEW, MANY = 2, 10
 """Steps of the runs that are timed; a step is the difference over eight."""
 
+COMPILING = 30.0
+"""Seconds in which a shape's step is compiled, more or less, to say whether that may pay."""
+
 SEEDS = 10**9
 """The first of seeds that no study has."""
 
@@ -28,6 +31,15 @@ class Left:
 
     networks: Counter[tuple[str, str]]  # by (label, phase)
     operations: Counter[str]  # of all of a label's networks together
+
+
+@dataclass(frozen=True)
+class Times:
+    """The seconds of a cell's networks."""
+
+    tune: float
+    evaluate: float
+    compile: float  # once in the cell, where the study compiles
 
 
 def left_of(pump: Pump) -> Left:
@@ -48,11 +60,12 @@ def core_seconds(grid: Grid, left: Left) -> float:
     for label in dict.fromkeys(label for label, _ in left.networks):
         own = [e.cell for e in grid.evaluations if e.cell.rule.label == label]
         ends = {min(own, key=_cost), max(own, key=_cost)}
-        line = sorted((cell.cost, _a_network(cell, grid)) for cell in ends)
+        line = [(cell.cost, _times(cell, grid)) for cell in sorted(ends, key=_cost)]
         counts = {phase: left.networks[label, phase] for phase in PHASES}
         mean = left.operations[label] / sum(counts.values())
-        for place, count in enumerate(counts.values()):
-            total += count * between([(cost, times[place]) for cost, times in line], mean)
+        total += len(own) * sum(times.compile for _, times in line) / len(line)
+        for phase, count in counts.items():
+            total += count * between([(cost, getattr(t, phase)) for cost, t in line], mean)
     return total
 
 
@@ -67,8 +80,8 @@ def between(ends: Ends, operations: float) -> float:
     return seconds + share * (more - seconds)
 
 
-def _a_network(cell: Cell, grid: Grid) -> tuple[float, float]:
-    """The time of one network that tunes, and of one that evaluates.
+def _times(cell: Cell, grid: Grid) -> Times:
+    """The time of one network that tunes, of one that evaluates, and of compiling their step.
 
     Short runs tell what a step takes, what a recorded step takes, and what the rest is: the
     start, and the measurements that are made once. Steps are those of a pack as the study will
@@ -91,12 +104,15 @@ def _a_network(cell: Cell, grid: Grid) -> tuple[float, float]:
 
     search, points = grid.study.search, len({0, *cell.training.record, cell.training.steps})
     count = min(together(cell), search.points * len(search.seed_list))
-    timed(count, FEW)  # warms up
+    first = timed(count, FEW)  # warms up
     few, many = (min(timed(count, steps) for _ in range(2)) for steps in (FEW, MANY))
     steps = max(0.0, many - few) / (MANY - FEW) * max(0, cell.training.steps - FEW)
 
-    def whole(first: float, recorded: float) -> float:
-        return first + steps + max(0.0, recorded - first) * max(0, points - 2)
+    def whole(short: float, recorded: float) -> float:
+        return short + steps + max(0.0, recorded - short) * max(0, points - 2)
 
-    evaluated = (timed(2, FEW, tuning=False), timed(2, FEW, 1, tuning=False))
-    return whole(few, timed(count, FEW, 1)), whole(*evaluated)
+    return Times(
+        tune=whole(few, timed(count, FEW, 1)),
+        evaluate=whole(timed(2, FEW, tuning=False), timed(2, FEW, 1, tuning=False)),
+        compile=count * (first - few) if cell.training.compile else 0.0,
+    )

@@ -22,7 +22,8 @@ FIRST = frozenset({
 """Settings that ids have always told; a later one is told where it is not at its default."""
 
 TRAINING = (
-    "steps", "momentum", "weight_decay", "optimizer", "schedule", "warmup", "loss", "dtype",
+    "steps", "momentum", "weight_decay", "optimizer", "schedule", "warmup", "compile", "loss",
+    "dtype",
 )  # fmt: skip
 """Settings of training that are columns as they stand."""
 

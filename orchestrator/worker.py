@@ -22,6 +22,7 @@ from orchestrator.trial import Cell, Pack, Trial, pack_from
 from orchestrator.weights import COLUMN, as_npz, with_weights
 from rules import catalog
 from rules.checkpoint import Checkpoints
+from rules.compiled import CompilerError, compiler
 from rules.dataset import Data
 from rules.net import Params
 from rules.pack_size import cached, fitting, in_groups
@@ -82,7 +83,7 @@ class Worker:
             rule = catalog.find(cell.rule.name)(**dict(cell.rule.options), **numbers)
             check_form(rule, cell.network, cell.training)
             fit(job_of(trials), self.task(cell))
-        except (catalog.RuleError, RuleBrokenError) as error:
+        except (catalog.RuleError, RuleBrokenError, CompilerError) as error:
             return str(error)
         except (Exception, SystemExit) as error:  # a rule is a user's code
             place = traceback.extract_tb(error.__traceback__)[-1]
@@ -233,7 +234,7 @@ def _completed(rows: Sequence[Row], pack: Pack, seconds: float) -> list[Row]:
         "attempts": pack.attempts,
         "source": pack.cell.rule.source,
         "finished": time.time(),
-    } | where(pack.cell.device)
+    } | where(pack.cell.device, compiles=pack.cell.training.compile)
     return [
         trial.coordinates | row | provenance for trial, row in zip(pack.trials, rows, strict=True)
     ]
@@ -241,15 +242,15 @@ def _completed(rows: Sequence[Row], pack: Pack, seconds: float) -> list[Row]:
 
 def made_by(cell: Cell) -> Row:
     """What would make a checkpoint of the cell here: another making may give other numbers."""
-    here = where(cell.device)
+    here = where(cell.device, compiles=cell.training.compile)
     kept = {name: here[name] for name in ("device", "bitwise")}
     versions = {k: v for k, v in json.loads(here["versions"]).items() if k != "python"}
     return kept | versions | {"code": code(), "source": cell.rule.source}
 
 
 @cache
-def where(device: str) -> Row:
-    """This process's machine and versions, as columns."""
+def where(device: str, *, compiles: bool = False) -> Row:
+    """This process's machine and versions, as columns; also its compiler's where it `compiles`."""
     exact = device == "cpu" and torch.backends.cpu.get_cpu_capability() in ("AVX2", "AVX512")
     versions = {
         "python": platform.python_version(),
@@ -257,6 +258,8 @@ def where(device: str) -> Row:
         "numpy": version("numpy"),
         "rulesweep": version("rulesweep"),
     }
+    if compiles:
+        versions["compiler"] = compiler()
     return {
         "device": device if device == "cpu" else torch.cuda.get_device_name(),
         "host": socket.gethostname(),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from math import cos, pi, sqrt
 
 from torch import Tensor
@@ -19,8 +20,23 @@ MOMENTS = {"sgd": 1, "adam": 2}
 """Tensors like the parameters that an optimiser carries from step to step; they start at 0."""
 
 
+@dataclass(frozen=True)
+class Scales:
+    """What the number of a step makes of the optimiser's settings; numbers, or tensors of one."""
+
+    factor: float | Tensor  # of the learning rate and of the decay
+    mean: float | Tensor  # 1 - b^t: how much Adam has seen of the mean gradient after t steps
+    square: float | Tensor  # sqrt(1 - c^t): the same for the root of the mean square
+
+
+def scales(training: Training, step: int) -> Scales:
+    """The scales of the update that follows `step` others."""
+    mean, square = (1 - kept ** (step + 1) for kept in (training.momentum, SQUARES))
+    return Scales(factor(training, step), mean, sqrt(square))
+
+
 def direction(
-    training: Training, gradient: Tensor, share: float, moments: Sequence[Tensor], step: int
+    training: Training, gradient: Tensor, share: float, moments: Sequence[Tensor], now: Scales
 ) -> Tensor:
     """Where a parameter goes for G = share * `gradient`, times the learning rate, downhill.
 
@@ -38,8 +54,8 @@ def direction(
     gradient.mul_(share)
     mean.mul_(kept).add_(gradient, alpha=1 - kept)
     square.mul_(SQUARES).add_(gradient.square_(), alpha=1 - SQUARES)
-    root = square.sqrt().div_(sqrt(1 - SQUARES ** (step + 1))).add_(EPS)
-    return (mean / (1 - kept ** (step + 1))).div_(root)
+    root = square.sqrt().div_(now.square).add_(EPS)
+    return (mean / now.mean).div_(root)
 
 
 def factor(training: Training, step: int) -> float:

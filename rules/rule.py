@@ -34,7 +34,9 @@ class Trace:
     streams: Streams  # random numbers: `streams.normal(purpose, shape, step)`
     step: int  # updates before this one
     measuring: bool = False  # the new state will be thrown away: a rule need not learn
-    weight_decay: float = 0.0  # the share of every weight that this step's update takes away
+    weight_decay: float | Tensor = (
+        0.0  # the share of every weight that this step's update takes away
+    )
 
 
 @dataclass(frozen=True)

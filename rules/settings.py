@@ -29,6 +29,7 @@ class Training:
     optimizer: str = "sgd"  # sgd | adam, whose first decay is the momentum
     schedule: str = "constant"  # constant | linear | cosine: lr and decay over the steps
     warmup: int = 0  # steps in which they grow linearly from nothing, before the schedule
+    compile: bool = False  # the step as machine code of its own: see rules/compiled.py
 
 
 @dataclass(frozen=True)

@@ -9,11 +9,12 @@ from functools import partial
 import torch
 from torch import Tensor
 
+from rules import compiled
 from rules.checkpoint import Checkpoints
 from rules.dims import Dims, dims_of
 from rules.learner import Learner
 from rules.net import Net, init_params
-from rules.optimizer import MOMENTS, direction, factor
+from rules.optimizer import MOMENTS, Scales, direction, scales
 from rules.record import Outcome, Recorder
 from rules.rule import Lesson, Rule, Trace
 from rules.settings import Measure, Network, Training
@@ -91,21 +92,38 @@ def advance(
 
     `stepped` is called after every step.
     """
-    for x, targets in batches(
-        examples, learner.init_seeds, training.batch_size, learner.step, stop
-    ):
-        trace = net.trace(learner.params, x, targets, learner.streams, learner.step)
-        decay = factor(training, learner.step) * training.weight_decay
-        trace = replace(trace, weight_decay=decay)
-        learner.healthy &= trace.losses.double().mean(-1) <= learner.limit
-        learner.lasted += learner.healthy
-        lesson, learner.state = learner.rule.teach(trace, learner.params, learner.state)
-        update(net, learner, training, trace, lesson)
+    size = training.batch_size
+    for batch in batches(examples, learner.init_seeds, size, learner.step, stop):
+        now = scales(training, learner.step)
+        if training.compile and batch[0].shape[1] == min(size, len(examples)):
+            compiled.step(take_step, net, learner, training, batch, now)
+        else:  # what is left of an epoch is not worth machine code of its own
+            take_step(net, learner, learner.streams, training, batch, now)
         learner.step += 1
         stepped()
 
 
-def update(net: Net, learner: Learner, training: Training, trace: Trace, lesson: Lesson) -> None:
+def take_step(
+    net: Net,
+    learner: Learner,
+    streams: Streams,
+    training: Training,
+    batch: tuple[Tensor, Tensor],
+    now: Scales,
+) -> None:
+    """One step of every replica on its batch: forward pass, teaching signals, update."""
+    trace = net.trace(learner.params, *batch, streams, learner.step)
+    if training.weight_decay:
+        trace = replace(trace, weight_decay=now.factor * training.weight_decay)
+    learner.healthy &= trace.losses.double().mean(-1) <= learner.limit
+    learner.lasted += learner.healthy
+    lesson, learner.state = learner.rule.teach(trace, learner.params, learner.state)
+    update(net, learner, training, trace, lesson, now)
+
+
+def update(
+    net: Net, learner: Learner, training: Training, trace: Trace, lesson: Lesson, now: Scales
+) -> None:
     """W <- (1 - decay) W - lr direction(inputs^T signals / batch); likewise for biases.
 
     Decay stands apart from the gradient and from the learning rate, and follows the schedule as
@@ -114,13 +132,12 @@ def update(net: Net, learner: Learner, training: Training, trace: Trace, lesson:
     """
     if training.normalize_signals:
         lesson = lesson.normalized()
-    share, now = 1 / trace.losses.shape[1], factor(training, learner.step)
-    lr, decay = now * learner.lr, trace.weight_decay
+    share, lr = 1 / trace.losses.shape[1], now.factor * learner.lr
     found = gradients(net, trace, lesson, bias=bool(learner.params.biases))
     for parameter, gradient, *moments in zip(learner.params, found, *learner.moments, strict=True):
-        moved = direction(training, gradient, share, moments, learner.step)
-        if decay:
-            parameter.mul_(1 - decay)
+        moved = direction(training, gradient, share, moments, now)
+        if training.weight_decay:
+            parameter.mul_(1 - trace.weight_decay)
         parameter.sub_(lr * moved)
 
 

@@ -1,5 +1,6 @@
 """What holds for every rule: independent replicas, packs that change nothing, pure teaching."""
 
+import os
 import random
 from dataclasses import replace
 
@@ -26,7 +27,7 @@ from rules.sdil import SDIL
 from rules.settings import Measure, Network, Training
 from rules.streams import Streams
 from rules.task import Examples, Task
-from rules.train import Job, advance, start, train
+from rules.train import Job, advance, fit, start, train
 from rules.wm import WM
 
 INPUTS, CPU = 10, torch.device("cpu")
@@ -41,6 +42,10 @@ WIDTHS = [
     for name, rule in zip(catalog.BUILT_IN, BUILT_IN, strict=True)
     for width in ((24, 31, 47, 64) if name in SHAPED else (31, 64))
 ]
+
+
+COMPILED = BUILT_IN if os.environ.get("RULESWEEP_LONG") else [SDIL(pert_every=2)]
+each_compiled = pytest.mark.parametrize("rule", COMPILED, ids=lambda rule: type(rule).__name__)
 
 
 def small_task(count: int, dtype: str, classes: int | None = 5) -> Task:
@@ -133,6 +138,17 @@ def test_nor_with_options_of_its_own(rule: type, option: str):
     check_pack(job_of(rule(**{option: values}), "float32"), small_task(80, "float32"))
 
 
+@pytest.mark.usefixtures("compiler")
+@each_compiled
+def test_nor_where_its_step_is_compiled(rule: Rule):
+    """Two steps of an epoch, of which the second, on the 16 examples left, is not compiled."""
+    job, task = job_of(rule, "float64", width=7, steps=5), small_task(64 + 16, "float64")
+    compiled = replace(job, training=replace(job.training, compile=True))
+    for ours, theirs in zip(*(fit(j, task)[1].params for j in (compiled, job)), strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=1e-10, atol=1e-12)
+    check_pack(compiled, task)
+
+
 @each_rule
 @each_dtype
 def test_a_diverging_network_is_reported_and_changes_no_other(rule: Rule, dtype: str):
@@ -141,6 +157,12 @@ def test_a_diverging_network_is_reported_and_changes_no_other(rule: Rule, dtype:
 
 def test_a_diverging_network_takes_its_moments_with_it():
     check_diverging(FA(), "float32", optimizer="adam", schedule="cosine")
+
+
+@pytest.mark.usefixtures("compiler")
+def test_nor_does_it_where_steps_are_compiled():
+    options = {"compile": True, "optimizer": "adam", "schedule": "cosine", "warmup": 2}
+    check_diverging(FA(torch.tensor([0.5, 1.0, 1.5, 2.0]).reshape(-1, 1, 1)), "float32", **options)
 
 
 def check_diverging(rule: Rule, dtype: str, **training: object) -> None:
