@@ -22,6 +22,7 @@ from typing import Any
 import torch
 
 from rules.bp import BP
+from rules.compiled import compiling
 from rules.compiled import step as compiled_step
 from rules.dims import dims_of
 from rules.learner import Learner
@@ -75,7 +76,8 @@ class Pack:
         def step(index: torch.Tensor) -> None:
             batch = self.examples.take(index)
             if compile:
-                compiled_step(take_step, self.net, learner, self.training, batch, START)
+                with compiling():
+                    compiled_step(take_step, self.net, learner, self.training, batch, START)
             else:
                 take_step(self.net, learner, learner.streams, self.training, batch, START)
 
@@ -194,7 +196,7 @@ def runs(device: torch.device) -> Iterator[tuple[str, Pack, str]]:
     cuda = device.type == "cuda"
     for precision in ("float32", "tf32") if cuda else ("float32",):
         for network, inputs, counts in SHAPES:
-            own = counts if cuda else tuple(n for n in ON_CPU if n * network.width <= 1024)
+            own = counts if cuda else tuple(n for n in ON_CPU if n * network.width <= 4096)
             for count in own:
                 pack = Pack(network, inputs, count, device)
                 yield precision, pack, "eager"

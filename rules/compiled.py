@@ -11,7 +11,7 @@ from __future__ import annotations
 import subprocess
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import astuple, dataclass, field
+from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -44,11 +44,7 @@ def step(
     batch: tuple[Tensor, Tensor],
     now: Scales,
 ) -> None:
-    """What `eager` does to the learner, compiled on first use.
-
-    Raises:
-        CompilerError: it cannot be compiled.
-    """
+    """What `eager` does to the learner, compiled on first use; inside of `compiling`."""
     if len(learner.replicas) == 1:  # one replica would get code of its own: a twin goes along
         pair = learner.part([0, 0])
         x, targets = (part[[0, 0]] for part in batch)
@@ -57,12 +53,12 @@ def step(
         vars(learner).update(vars(pair))
         return
     streams = CalledBack.of(learner.streams)
-    numbers = (torch.tensor(value, dtype=torch.float64) for value in astuple(now))
+    numbers = (torch.tensor(v, dtype=torch.float64) for v in (now.factor, now.mean, now.square))
     code = compiled(eager)
     for tensor in (*batch, streams.keys, *_tensors(learner)):
-        torch._dynamo.mark_dynamic(tensor, 0)
-    with _settings(), _told():
-        code(net, learner, streams, training, batch, Scales(*numbers))
+        if not hasattr(tensor, "_dynamo_dynamic_indices"):  # which marks it, slowly
+            torch._dynamo.mark_dynamic(tensor, 0)
+    code(net, learner, streams, training, batch, Scales(*numbers))
 
 
 @cache
@@ -98,27 +94,25 @@ def compiler() -> str:
 
 
 @contextmanager
-def _settings() -> Iterator[None]:
+def compiling() -> Iterator[None]:
+    """What must surround compiled steps.
+
+    Raises:
+        CompilerError: a step cannot be compiled; torch's own words, in one line.
+    """
     import torch._dynamo.config as dynamo
     import torch._inductor.config as inductor
+    from torch._dynamo.exc import TorchDynamoException
+    from torch.fx.experimental.symbolic_shapes import ConstraintViolationError
 
     general: Any = torch.compiler.config
     limits = dynamo.patch(recompile_limit=MOST, accumulated_recompile_limit=MOST)
     alone = inductor.patch(compile_threads=1)  # starts no processes
     # the number of the step is read when a step runs, not built into its code
     read = general.patch(dynamic_sources=r"L\['learner'\]\.step")
-    with limits, alone, read:
-        yield
-
-
-@contextmanager
-def _told() -> Iterator[None]:
-    """Makes one line of what torch says where it cannot compile."""
-    from torch._dynamo.exc import TorchDynamoException
-    from torch.fx.experimental.symbolic_shapes import ConstraintViolationError
-
     try:
-        yield
+        with limits, alone, read:
+            yield
     except ConstraintViolationError as error:
         raise CompilerError(
             "the step cannot be compiled for packs of any size: does the rule loop over replicas?"

@@ -40,7 +40,12 @@ class Examples:
 
     def take(self, index: Tensor) -> tuple[Tensor, Tensor]:
         """Inputs and targets at `index` (replica, batch), the inputs scaled for the network."""
-        return self._scaled(self.x[index]), self._typed(self.y[index])
+        places = index.flatten()  # whole rows are copied so; `x[index]` takes three times as long
+        x, y = (
+            part.index_select(0, places).view(*index.shape, *part.shape[1:])
+            for part in (self.x, self.y)
+        )
+        return self._scaled(x), self._typed(y)
 
     def batch(self, replicas: int) -> tuple[Tensor, Tensor]:
         """All examples, the same for every replica: (replica, examples, ...)."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -93,14 +94,15 @@ def advance(
     `stepped` is called after every step.
     """
     size = training.batch_size
-    for batch in batches(examples, learner.init_seeds, size, learner.step, stop):
-        now = scales(training, learner.step)
-        if training.compile and batch[0].shape[1] == min(size, len(examples)):
-            compiled.step(take_step, net, learner, training, batch, now)
-        else:  # what is left of an epoch is not worth machine code of its own
-            take_step(net, learner, learner.streams, training, batch, now)
-        learner.step += 1
-        stepped()
+    with compiled.compiling() if training.compile else nullcontext():
+        for batch in batches(examples, learner.init_seeds, size, learner.step, stop):
+            now = scales(training, learner.step)
+            if training.compile and batch[0].shape[1] == min(size, len(examples)):
+                compiled.step(take_step, net, learner, training, batch, now)
+            else:  # what is left of an epoch is not worth machine code of its own
+                take_step(net, learner, learner.streams, training, batch, now)
+            learner.step += 1
+            stepped()
 
 
 def take_step(
