@@ -155,8 +155,11 @@ def interruptible() -> Iterator[None]:
     before = {signal.SIGTERM: signal.signal(signal.SIGTERM, interrupt)}
     if not callable(signal.getsignal(signal.SIGINT)):  # ignored, as in a shell's background job
         before[signal.SIGINT] = signal.signal(signal.SIGINT, signal.default_int_handler)
+    ours = {signal.SIGINT, signal.SIGTERM}
+    mask = signal.pthread_sigmask(signal.SIG_UNBLOCK, ours)  # blocked where Ray starts jobs
     try:
         yield
     finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         for number, handler in before.items():
             signal.signal(number, handler)

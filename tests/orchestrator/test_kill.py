@@ -269,16 +269,31 @@ def test_an_interrupted_run_says_how_to_go_on(start, tmp_path, table, undisturbe
     assert "interrupted" in (folder / "run.log").read_text()
 
 
-def test_a_run_in_a_shells_background_can_be_ended(start, tmp_path):
-    """A shell starts its background jobs with SIGINT ignored."""
-    ignoring = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    try:
+@contextlib.contextmanager
+def ignored():
+    """As a shell starts its background jobs."""
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@contextlib.contextmanager
+def blocked():
+    """As Ray starts the jobs that are submitted to it."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
+    yield
+    signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+@pytest.mark.parametrize("sigint", [ignored, blocked])
+def test_a_run_started_with_sigint_held_back_can_be_ended(start, tmp_path, sigint):
+    with sigint():
         process = start("--inline")
-    finally:
-        signal.signal(signal.SIGINT, ignoring)
     wait_for_parts(process, tmp_path / "run", 4)
     process.terminate()
-    assert process.wait() == 130
+    output, _ = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "interrupted; go on with: rulesweep run study.yaml" in output
 
 
 INTERRUPTING = """
