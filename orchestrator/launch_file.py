@@ -52,6 +52,7 @@ def problems(tree: Mapping[str, object], pins: Pins) -> Iterator[str]:
     commands = {side: texts(tree.get(key)) for side, key in START.items() if key in tree}
     for side, lines in commands.items():
         yield from _start(side, lines)
+    yield from _own_servers(tree, commands.get("head", ()))
     yield from _token(tree)
     yield from _installed(tree, pins)
     yield from images(_image_places(tree), pins)
@@ -102,6 +103,18 @@ def _head(key: str, line: str) -> Iterator[str]:
         yield f"{key}: no workers would start; say --autoscaling-config=~/ray_bootstrap_config.yaml"
     if not re.search(r"\bRAY_USAGE_STATS_ENABLED=0\b", line):
         yield f"{key}: Ray would report usage; say RAY_USAGE_STATS_ENABLED=0 ray start ..."
+
+
+def _own_servers(tree: Mapping[str, object], head: Sequence[str]) -> Iterator[str]:
+    """What Ray's autoscalers get wrong with a list of servers."""
+    starts = [line for line in head if re.search(r"\bray start\b", line)]
+    if part(tree, "provider").get("type") != "local" or not starts:
+        return
+    if not all(re.search(r"\bRAY_enable_autoscaler_v2=0\b", line) for line in starts):
+        yield (
+            f"{START['head']}: Ray's new autoscaler takes the head for a worker and leaves one of "
+            "worker_ips out; say RAY_enable_autoscaler_v2=0 ray start ..."
+        )
 
 
 def _token(tree: Mapping[str, object]) -> Iterator[str]:

@@ -2,7 +2,9 @@
 
 import os
 import shutil
+import signal
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -27,14 +29,15 @@ resources: {replicas: 1}
 """
 
 ON_EVERY_HOST = """#!/bin/bash
-# The stand-in for srun: runs its command on every host of the job at once.
-pids=()
+# The stand-in for srun: runs its command on every host of the job at once, and passes a signal on
+# to every process there, as SLURM does.
+echo $$ > srun.pid
 for pid in $HOST_PIDS; do
-  nsenter -t "$pid" -n -p -m -u -- env -C "$PWD" "$@" & pids+=($!)
+  { nsenter -t "$pid" -n -p -m -u -- env -C "$PWD" "$@" || echo $? > failed; } &
 done
-code=0
-for pid in "${pids[@]}"; do wait "$pid" || code=$?; done
-exit $code
+trap 'for pid in $HOST_PIDS; do nsenter -t "$pid" -p -m sh -c "kill -TERM -1"; done' TERM
+until wait; do :; done
+[ ! -e failed ] || exit "$(cat failed)"
 """
 
 
@@ -61,68 +64,67 @@ def checkout(lab):
     shutil.rmtree(folder)
 
 
-def batch(folder, script, **environment):
-    """Run a batch script as SLURM would run it on the first node; what it printed."""
-    settings = {
-        "PATH": f"{folder}/stand-ins:{os.environ['PATH']}",
-        "PYTHONPATH": os.environ.get("PYTHONPATH", ""),
-        "HOME": str(folder),
-        "SLURM_SUBMIT_DIR": str(folder),
-        "SLURM_CPUS_PER_TASK": "1",
-        "OMP_NUM_THREADS": "1",
-    }
-    done = subprocess.run(
-        ["bash", ROOT / "examples" / "clusters" / script, "study.yaml"],
-        env=settings | environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        timeout=600,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout
-    return done.stdout
-
-
-@pytest.fixture(scope="module")
-def undisturbed(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("undisturbed")
-    (folder / "study.yaml").write_text(STUDY)
-    run(load_study(folder / "study.yaml"), folder / "run", inline=True)
-    return table(folder / "run")
-
-
-def test_the_script_with_ray_runs_a_study_over_its_nodes(lab, checkout, undisturbed):
-    nodes = [lab.host(name, ray=False) for name in ("node1", "node2", "node3")]
-    printed = batch(
-        checkout,
-        "slurm.sbatch",
-        SLURM_JOB_ID="4711",
-        SLURM_JOB_NUM_NODES="3",
-        SLURM_JOB_NODELIST=",".join(node.address for node in nodes),
-        HOST_PIDS=" ".join(str(node.pid) for node in nodes),
-    )
-    assert "[36/36]" in printed, printed
-    assert "Traceback" not in printed
-    assert table(checkout / "runs" / "batch") == undisturbed
-    assert set(trials(checkout / "runs" / "batch")["host"].to_pylist()) == {
-        "node1",
-        "node2",
-        "node3",
-    }
-    assert not list(checkout.glob(".rulesweep-token-*"))
-    for node in nodes:
-        assert "raylet" not in node.running()
+@pytest.fixture
+def nodes(lab):
+    """Three nodes of SLURM's, which know nothing of each other."""
+    made = [lab.host(name, ray=False) for name in ("node1", "node2", "node3")]
+    yield made
+    for node in made:
         node.kill()
 
 
-def test_the_script_for_an_array_trains_its_shards(lab, checkout, undisturbed):
-    (checkout / "stand-ins" / "srun").write_text('#!/bin/sh\nexec "$@"\n')
-    for task in ("1", "2", "5"):
-        printed = batch(checkout, "slurm_array.sbatch", SLURM_ARRAY_TASK_ID=task)
-        assert f"shard {task}/32 is done" in printed
-    shards = sorted((checkout / "runs" / "batch" / "shards").iterdir())
-    assert [path.name for path in shards] == ["0001-of-0032", "0002-of-0032", "0005-of-0032"]
-    known = [row for row in table(checkout / "runs" / "batch") if row["status"] != "'pending'"]
-    assert len(known) == 18
-    assert all(row in undisturbed for row in known)
+@pytest.fixture
+def batch(checkout, nodes):
+    """Starts the script as SLURM would on the first of its nodes."""
+    settings = {
+        "PATH": f"{checkout}/stand-ins:{os.environ['PATH']}",
+        "PYTHONPATH": os.environ.get("PYTHONPATH", ""),
+        "HOME": str(checkout),
+        "OMP_NUM_THREADS": "1",
+        "SLURM_SUBMIT_DIR": str(checkout),
+        "SLURM_CPUS_PER_TASK": "1",
+        "SLURM_JOB_NUM_NODES": "3",
+        "SLURM_JOB_NODELIST": ",".join(node.address for node in nodes),
+        "HOST_PIDS": " ".join(str(node.pid) for node in nodes),
+    }
+
+    def start(job):
+        words = ["bash", ROOT / "examples" / "clusters" / "slurm.sbatch", "study.yaml"]
+        (checkout / "failed").unlink(missing_ok=True)
+        with (checkout / "log").open("w") as log:
+            return subprocess.Popen(
+                words, env=settings | {"SLURM_JOB_ID": job}, stdout=log, stderr=log
+            )
+
+    return start
+
+
+@pytest.fixture
+def undisturbed(tmp_path):
+    (tmp_path / "study.yaml").write_text(STUDY)
+    run(load_study(tmp_path / "study.yaml"), tmp_path / "run", inline=True)
+    return table(tmp_path / "run")
+
+
+def test_a_study_runs_over_all_nodes_of_a_job_and_goes_on_when_its_time_was_up(
+    checkout, nodes, batch, undisturbed
+):
+    run, log = checkout / "runs" / "batch", checkout / "log"
+    first = batch("4711")
+    while len(list(run.glob("trials/part-*.parquet"))) < 8:
+        assert first.poll() is None, log.read_text()
+        time.sleep(0.05)
+    os.kill(int((checkout / "srun.pid").read_text()), signal.SIGTERM)
+    assert first.wait(timeout=120) != 0
+    kept = trials(run)["status"].to_pylist().count("ok")
+    assert 0 < kept < len(undisturbed)
+    for node in nodes:  # what SLURM does next
+        node.run("sh", "-c", "kill -KILL -1", check=False)
+    assert batch("4712").wait(timeout=300) == 0, log.read_text()
+    told = log.read_text()
+    assert f"{kept} networks in the table" in told
+    assert f"[{len(undisturbed)}/{len(undisturbed)}]" in told
+    assert "Traceback" not in told
+    assert table(run) == undisturbed
+    assert set(trials(run)["host"].to_pylist()) == {node.name for node in nodes}
+    assert not list(checkout.glob(".rulesweep-token-*"))

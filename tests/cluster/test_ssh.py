@@ -26,11 +26,13 @@ SSH = ["ssh", "-i", ".ssh/id_ed25519", "-o", "StrictHostKeyChecking=no"]
 STUDY = """
 name: small
 task: {dataset: digits}
-training: {steps: 20}
-rules: [bp, fa]
-grid: {depth: 1, width: 8, seeds: 2}
+training: {steps: 200}
+rules: [bp, fa, dfa]
+grid: {depth: [1, 2], width: 8, seeds: 2}
 search: {lr: 0.1}
+resources: {replicas: 1}
 """
+NETWORKS = 3 * 2 * 2
 
 
 def own_home(host):
@@ -101,37 +103,50 @@ def launch_file(lab, servers):
     return "local.yaml"
 
 
-def until(host, words, line):
-    """Give a command until it says what it should."""
-    for _ in range(30):
-        told = host.run(*words, check=False, environment={"COLUMNS": "250"})[1]
-        if line in told:
+def until(condition, seconds=180):
+    """Wait until a condition holds."""
+    for _ in range(seconds):
+        if condition():
             return
         time.sleep(1)
-    raise AssertionError(told)
+    raise AssertionError("it takes too long")
+
+
+def ray_runs(server):
+    """Whether anything of Ray runs on a server."""
+    found = server.running()
+    return "ray::" in found or "site-packages/ray/" in found
+
+
+def forwarded(laptop, head):
+    """The head's dashboard at the laptop's port 8265, as the file says."""
+    words = ["-N", "-L", "8265:127.0.0.1:8265", f"root@{head.address}"]
+    tunnel = laptop.start(*SSH, *words, stderr=subprocess.DEVNULL)
+    until(lambda: laptop.run("rulesweep", "jobs", check=False)[0] == 0, 10)
+    return tunnel
 
 
 def test_servers_become_a_cluster_train_a_study_and_it_comes_home(lab, servers, launch_file):
     laptop, head = lab.laptop, servers[0]
     checked = laptop.run("rulesweep", "cluster", "check", launch_file, check=False)[1]
     assert checked.count("error: ") == checked.count("nothing installs rulesweep") == 2
-    laptop.run("ray", "up", "--yes", "--no-config-cache", launch_file, timeout=500)
+    laptop.run("ray", "up", "--yes", "--no-config-cache", launch_file, timeout=300)
+    until(lambda: all(map(ray_runs, servers)))
+    wide = {"environment": {"COLUMNS": "250"}, "check": False}
     doctor = ["rulesweep", "cluster", "doctor"]
-    until(head, doctor, "3 nodes, 0 faults")
-    tunnel = laptop.start(*SSH, "-N", "-L", "8266:127.0.0.1:8265", f"root@{head.address}")
-    address = ["--address", "http://127.0.0.1:8266"]
-    try:
-        until(laptop, ["rulesweep", "jobs", *address], "no study was submitted")
-        told = laptop.run("rulesweep", "submit", "study.yaml", *address, timeout=400)[1]
-        assert "[4/4]" in told
-    finally:
-        tunnel.kill()
-        tunnel.wait()
+    until(lambda: "3 nodes, 0 faults" in head.run(*doctor, **wide)[1], 10)
+    tunnel = forwarded(laptop, head)
+    told = laptop.run("rulesweep", "submit", "study.yaml", timeout=300)[1]
+    tunnel.kill()
+    tunnel.wait()
+    assert f"[{NETWORKS}/{NETWORKS}]" in told
     run = f"root@{head.address}:rulesweep-runs/small"
     rsync = {"RSYNC_RSH": " ".join(SSH)}
     told = laptop.run("rulesweep", "fetch", run, "--no-figures", environment=rsync)[1]
-    assert "runs/small: 4 networks, 0 pending" in told
-    home = trials(lab.laptop.own / "home" / "runs" / "small").to_pylist()
-    assert {row["status"] for row in home} == {"ok"}
-    laptop.run("ray", "down", "--yes", launch_file, timeout=300)
-    assert all("raylet" not in server.running() for server in servers)
+    assert f"runs/small: {NETWORKS} networks, 0 pending" in told
+    home = trials(laptop.own / "home" / "runs" / "small")
+    assert set(home["status"].to_pylist()) == {"ok"}
+    assert set(home["host"].to_pylist()) == {server.name for server in servers}
+    laptop.run("ray", "down", "--yes", launch_file, timeout=120)
+    assert not ray_runs(head)
+    until(lambda: not any(map(ray_runs, servers)))

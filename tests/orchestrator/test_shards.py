@@ -90,52 +90,85 @@ def test_a_run_that_has_no_shards_merges_into_itself(finished, table, tmp_path):
     assert table(finished) == before
 
 
-def count(folder):
-    return len(list(folder.glob("trials/part-*.parquet")))
+SCRIPT = Path(__file__).parents[2] / "examples" / "clusters" / "slurm_array.sbatch"
+SRUN = """#!/bin/sh
+echo $$ > step-$SLURM_ARRAY_TASK_ID
+exec "$@"
+"""
 
 
 @pytest.fixture
-def start(program, wide, tmp_path):
-    """Starts a shard of two in a process of its own; ends those that still run."""
-    (tmp_path / "study.yaml").write_text(write(wide | {"resources": {"replicas": 1}}))
+def task(program, tmp_path):
+    """Starts a task of the script for an array as it is shipped, but for two tasks."""
+    script = SCRIPT.read_text().replace("1-32", "1-2").replace("shards=32", "shards=2")
+    assert "32" not in script
+    for path, text in {"array.sbatch": script, "stand-ins/srun": SRUN}.items():
+        (tmp_path / path).parent.mkdir(exist_ok=True)
+        (tmp_path / path).write_text(text)
+        (tmp_path / path).chmod(0o755)
+    (tmp_path / ".venv" / "bin").mkdir(parents=True)
+    (tmp_path / ".venv" / "bin" / "rulesweep").symlink_to(program)
     started = []
 
-    def begin(number):
-        words = ["run", "study.yaml", "--out", "run", "--inline", "--shard", f"{number}/2"]
-        process = subprocess.Popen([program, *words], cwd=tmp_path, stdout=subprocess.DEVNULL)
+    def start(number):
+        settings = {
+            "PATH": f"{tmp_path}/stand-ins:{os.environ['PATH']}",
+            "SLURM_SUBMIT_DIR": str(tmp_path),
+            "SLURM_ARRAY_TASK_ID": str(number),
+        }
+        words = [tmp_path / "array.sbatch", "study.yaml"]
+        process = subprocess.Popen(
+            words, env=os.environ | settings, stdout=-1, stderr=-2, text=True
+        )
         started.append(process)
         return process
 
-    yield begin
+    yield start
     for process in started:
         process.kill()
         process.wait()
+        process.stdout.close()
+
+
+def part_way(number, process):
+    """Wait until a task has trained some of its networks; the id of what srun would signal."""
+    folder = Path(f"runs/slow/shards/000{number}-of-0002/trials")
+    while len(list(folder.glob("part-*.parquet"))) < 4:
+        assert process.poll() is None, process.communicate()[0]
+        time.sleep(0.005)
+    return int(Path(f"step-{number}").read_text())
 
 
 @pytest.mark.slow
-def test_killed_and_requeued_shards_that_run_at_once_lose_nothing(
-    start, undisturbed, table, tmp_path, command
+def test_tasks_of_an_array_that_end_half_way_and_are_submitted_again_lose_nothing(
+    task, mapping, table, tmp_path, command
 ):
-    first, second = start(1), start(2)
-    folders = [tmp_path / "run" / "shards" / f"000{n}-of-0002" for n in (1, 2)]
-    while min(map(count, folders)) < 4:
-        assert first.poll() is None or second.poll() is None
-        time.sleep(0.005)
-    first.kill()
-    second.send_signal(signal.SIGSTOP)
-    assert first.wait() == -signal.SIGKILL
-    assert {"pending", "ok"} == set(trials("run")["status"].to_pylist())
-    refused, shown = command("merge", "run"), command("status", "run")
-    second.send_signal(signal.SIGCONT)
+    training = {"steps": 60, "batch_size": 16, "record": 2}
+    slow = mapping(**WIDE, name="slow", training=training, resources={"replicas": 1})
+    (tmp_path / "study.yaml").write_text(write(slow))
+    killed, ended = task(1), task(2)
+    os.kill(part_way(1, killed), signal.SIGKILL)
+    step = part_way(2, ended)
+    os.kill(step, signal.SIGSTOP)
+    assert killed.wait() == 128 + signal.SIGKILL
+    assert {"pending", "ok"} == set(trials("runs/slow")["status"].to_pylist())
+    refused, shown = command("merge", "runs/slow"), command("status", "runs/slow")
+    os.kill(step, signal.SIGTERM)  # its time is up
+    os.kill(step, signal.SIGCONT)
     assert refused.code == 2
-    assert f"in use by process {second.pid} on " in refused.err
+    assert f"in use by process {step} on " in refused.err
     assert "a shard is at work; merge when it has ended" in refused.err
-    assert "2 shards have begun; when all are done: rulesweep merge run" in shown.out
-    assert (start(1).wait(), second.wait()) == (0, 0)
-    done = command("merge", "run")
-    assert done.out.startswith("run: ")
-    assert "0 networks are missing" in done.out
-    assert table("run") == table(undisturbed)
+    assert "2 shards have begun; when all are done: rulesweep merge runs/slow" in shown.out
+    told, _ = ended.communicate()
+    assert ended.returncode == 130
+    assert "interrupted; go on with: rulesweep run study.yaml --shard 2/2 --inline" in told
+    for process in (task(1), task(2)):
+        told, _ = process.communicate()
+        assert process.returncode == 0
+        assert "is done; when all are: rulesweep merge runs/slow" in told
+    assert "0 networks are missing" in command("merge", "runs/slow").out
+    run(study_from(slow), "undisturbed", inline=True)
+    assert table("runs/slow") == table("undisturbed")
 
 
 @pytest.mark.slow
