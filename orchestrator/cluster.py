@@ -61,7 +61,6 @@ class JobServer:
             raise ClusterError(
                 f"address {address}: should be that of the dashboard, as http://127.0.0.1:8265"
             )
-        logging.getLogger("ray").setLevel(logging.ERROR)
         self._client = self._asked(lambda: _submission_client(address))
 
     def submit(
@@ -182,6 +181,8 @@ class _Log:
 def _submission_client(address: str) -> Any:
     from ray.job_submission import JobSubmissionClient
 
+    for name in ("ray", "ray.dashboard.modules.job.sdk", "ray.dashboard.modules.dashboard_sdk"):
+        logging.getLogger(name).setLevel(logging.ERROR)  # the last two have levels of their own
     return JobSubmissionClient(address)
 
 

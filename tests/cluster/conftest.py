@@ -18,6 +18,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 FORWARD = Path(__file__).with_name("forward.py")
+DASHBOARD = "127.0.0.1:8265"
 SETTINGS = {
     "RAY_AUTH_MODE": "token",
     "RAY_USAGE_STATS_ENABLED": "0",
@@ -27,6 +28,7 @@ SETTINGS = {
     "RAY_health_check_failure_threshold": "3",
     "OMP_NUM_THREADS": "1",
     "MKL_CBWR": "AVX2",
+    "AWS_EC2_METADATA_DISABLED": "true",  # no cloud is asked for keys
 }
 
 
@@ -161,6 +163,19 @@ class Lab:
         (host.own / "home" / ".ray" / "auth_token").write_text("6c" * 32)
         (host.own / "home" / ".ray" / "auth_token").chmod(0o600)
 
+    def dashboard(self, host):
+        """Let the head's dashboard be at a host's port 8265, as ssh would."""
+        return host.start("python", FORWARD, DASHBOARD, str(self.shared / "dashboard"))
+
+    def wait(self, condition, process, seconds=240):
+        """Wait until a condition holds, as long as a process runs."""
+        for _ in range(seconds * 20):
+            if condition():
+                return
+            assert process.poll() is None, process.communicate()[0]
+            time.sleep(0.05)
+        raise AssertionError("it takes too long")
+
     def close(self):
         """Take all hosts away."""
         for host in reversed(self.hosts.values()):
@@ -176,3 +191,31 @@ def lab():
     made = Lab()
     yield made
     made.close()
+
+
+def worker(head, host):
+    """Keep a worker's Ray running, as an init system would."""
+    join = f"ray start --address={head.address}:6379 --num-cpus=1 --block --object-store-memory=1"
+    loop = f"while :; do {join}00000000; sleep 1; done"
+    with (host.own / "ray.log").open("w") as log:
+        return host.start("sh", "-c", loop, stdout=log, stderr=log)
+
+
+@pytest.fixture(scope="module")
+def cluster(lab):
+    """A head and two workers, and the head's dashboard forwarded to the laptop."""
+    lab.trust(lab.laptop)
+    head, *others = (lab.host(name) for name in ("one", "two", "three"))
+    words = ["ray", "start", "--head", "--port=6379", f"--node-ip-address={head.address}"]
+    words += ["--num-cpus=1", "--dashboard-host=127.0.0.1", "--object-store-memory=100000000"]
+    head.run(*words)
+    processes = [worker(head, host) for host in others]
+    pipe = str(lab.shared / "dashboard")
+    processes += [head.start("python", FORWARD, pipe, DASHBOARD), lab.dashboard(lab.laptop)]
+    for host, process in zip(others, processes, strict=False):
+        log = host.own / "ray.log"
+        lab.wait(lambda log=log: "Ray runtime started" in log.read_text(), process)
+    yield lab
+    for process in processes:
+        process.kill()
+        process.wait()

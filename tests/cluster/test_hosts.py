@@ -2,7 +2,6 @@ import re
 import shutil
 import signal
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -14,8 +13,6 @@ from orchestrator.store import trials
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
 
 ROOT = Path(__file__).parents[2]
-FORWARD = Path(__file__).with_name("forward.py")
-DASHBOARD = "127.0.0.1:8265"
 
 STUDY = """
 name: hosts
@@ -50,16 +47,6 @@ def trained_on(folder):
     return set(trials(folder)["host"].to_pylist()) - {None} if count(folder) > 1 else set()
 
 
-def wait_for(condition, process, seconds=240):
-    """Wait until a condition holds, as long as a process runs."""
-    for _ in range(seconds * 20):
-        if condition():
-            return
-        assert process.poll() is None, process.communicate()[0]
-        time.sleep(0.05)
-    raise AssertionError("it takes too long")
-
-
 @pytest.fixture(scope="module")
 def project(lab):
     """The study and the code of its own rule, on the laptop only."""
@@ -90,33 +77,35 @@ def undisturbed(lab, project):
     return table(folder)
 
 
-def worker(head, host):
-    """Keep a worker's Ray running, as an init system would."""
-    join = f"ray start --address={head.address}:6379 --num-cpus=1 --block --object-store-memory=1"
-    loop = f"while :; do {join}00000000; sleep 1; done"
-    with (host.own / "ray.log").open("w") as log:
-        return host.start("sh", "-c", loop, stdout=log, stderr=log)
+MAKE_BUCKET = """
+from urllib.request import Request, urlopen
+urlopen(Request("http://{}/lab", method="PUT", headers={{"Authorization": "AWS test:test"}}))
+"""
 
 
 @pytest.fixture(scope="module")
-def cluster(lab):
-    """A head and two workers, and the head's dashboard forwarded to the laptop."""
-    lab.trust(lab.laptop)
-    head, *others = (lab.host(name) for name in ("one", "two", "three"))
-    words = ["ray", "start", "--head", "--port=6379", f"--node-ip-address={head.address}"]
-    words += ["--num-cpus=0", "--dashboard-host=127.0.0.1", "--object-store-memory=100000000"]
-    head.run(*words)
-    processes = [worker(head, host) for host in others]
-    pipe = str(lab.shared / "dashboard")
-    processes.append(head.start("python", FORWARD, pipe, DASHBOARD))
-    processes.append(lab.laptop.start("python", FORWARD, DASHBOARD, pipe))
-    for host, process in zip(others, processes, strict=False):
-        log = host.own / "ray.log"
-        wait_for(lambda log=log: "Ray runtime started" in log.read_text(), process)
-    yield lab
-    for process in processes:
-        process.kill()
-        process.wait()
+def bucket(cluster):
+    """An S3 on a host of its own, to which the laptop and the head have keys; its URI."""
+    host = cluster.host("storage", ray=False)
+    with (host.own / "log").open("w") as log:
+        words = ["python", "-m", "moto.server", "-H", host.address, "-p", "9000"]
+        server = host.start(*words, stdout=log, stderr=log)
+    place = f"{host.address}:9000"
+    make = ["python", "-c", MAKE_BUCKET.format(place)]
+    cluster.wait(lambda: host.run(*make, check=False)[0] == 0, server, seconds=30)
+    for owner in (cluster.laptop, cluster.hosts["one"]):
+        keys = owner.own / "home" / ".aws" / "credentials"
+        keys.parent.mkdir()
+        keys.write_text("[default]\naws_access_key_id = test\naws_secret_access_key = test\n")
+    yield f"s3://lab/runs/disturbed?endpoint_override={place}&scheme=http&region=us-east-1"
+    server.kill()
+    server.wait()
+
+
+def mirror(host):
+    """Where the driver of a run at a URI has what it has put there."""
+    folder = host.own / "home" / ".cache" / "rulesweep" / "mirrors"
+    return next(folder.glob("disturbed-*"), folder)
 
 
 def submit(lab, project, name, *words):
@@ -153,7 +142,7 @@ def test_without_the_token_nobody_gets_in(cluster, project):
         STUDY.replace("my_rules.sign_dfa:SignDFA", "dfa")
     )
     head = cluster.hosts["one"].address
-    pipe = stranger.start("python", FORWARD, DASHBOARD, str(cluster.shared / "dashboard"))
+    pipe = cluster.dashboard(stranger)
     try:
         for token in ("", "5a" * 32):
             environment = {"RAY_AUTH_TOKEN": token} if token else {}
@@ -173,22 +162,32 @@ def test_without_the_token_nobody_gets_in(cluster, project):
         pipe.wait()
 
 
-def test_a_study_goes_on_when_a_host_is_cut_off_and_another_dies(cluster, project, undisturbed):
-    process, folder = submit(cluster, project, "disturbed")
-    two, three = cluster.hosts["two"], cluster.hosts["three"]
-    wait_for(lambda: trained_on(folder) >= {"two", "three"}, process)
+def status(host, run):
+    return host.run("rulesweep", "status", run)[1]
+
+
+def test_a_study_in_a_bucket_goes_on_when_a_host_is_cut_off_and_another_dies(
+    cluster, project, bucket, undisturbed
+):
+    laptop, head, two, three = (cluster.hosts[n] for n in ("laptop", "one", "two", "three"))
+    process, _ = submit(cluster, project, "disturbed", "--out", bucket)
+    cluster.wait(lambda: trained_on(mirror(head)) >= {"one", "two", "three"}, process)
     two.link("down")
-    wait_for(more_than(count(folder) + 3, folder), process)
-    status = cluster.hosts["one"].run("rulesweep", "status", "rulesweep-runs/disturbed")[1]
-    assert "pending" in status
+    cluster.wait(more_than(count(mirror(head)) + 3, mirror(head)), process)
+    drawing = laptop.start("rulesweep", "figures", bucket, stdout=-1, stderr=-2)
+    seen = re.findall(r"(?:bp|sign) +(?:tune|evaluate)[ \d]+ (\d+) *\n", status(laptop, bucket))
+    assert 0 < sum(map(int, seen)) < NETWORKS
     two.link("up")
-    wait_for(more_than(count(folder) + 3, folder), process)
+    cluster.wait(more_than(count(mirror(head)) + 3, mirror(head)), process)
     three.kill()
     output, _ = process.communicate(timeout=600)
     assert process.returncode == 0, output
     assert f"[{NETWORKS}/{NETWORKS}]" in output  # the lines that one sees on a terminal of its own
-    assert table(folder) == undisturbed
-    assert trained_on(folder) == {"two", "three"}
+    assert "INCOMPLETE" in drawing.communicate(timeout=60)[0]
+    assert "INCOMPLETE" not in laptop.run("rulesweep", "figures", bucket)[1]
+    fetched = laptop.run("rulesweep", "fetch", bucket, "--no-figures")[1]
+    assert f"runs/disturbed: {NETWORKS} networks, 0 pending" in fetched
+    assert table(laptop.own / "home" / "runs" / "disturbed") == undisturbed
 
 
 def job_of(process):
@@ -202,13 +201,16 @@ def job_of(process):
 def test_a_job_is_stopped_gone_on_with_and_followed_again(cluster, project, undisturbed):
     process, folder = submit(cluster, project, "stopped", "--workers", "1")
     job = job_of(process)
-    wait_for(lambda: count(folder) >= 4, process)
+    cluster.wait(lambda: count(folder) >= 4, process)
     told = cluster.laptop.run("rulesweep", "stop", job)[1]
     assert f"job {job} stopped; submit it again to go on" in told
     output, _ = process.communicate(timeout=60)
     assert process.returncode != 0
     assert "interrupted; go on with: rulesweep run study.yaml" in output
-    assert 0 < trials(folder)["status"].to_pylist().count("ok") < NETWORKS
+    assert "WebSocket" not in output
+    kept = trials(folder)["status"].to_pylist().count("ok")
+    assert 0 < kept < NETWORKS
+    assert f"{kept} trained now" in output
     process, _ = submit(cluster, project, "stopped")
     again = job_of(process)
     cluster.laptop.signal(process, signal.SIGINT)  # the laptop is closed, the job goes on
@@ -219,6 +221,7 @@ def test_a_job_is_stopped_gone_on_with_and_followed_again(cluster, project, undi
     assert re.search(rf"{again} +stopped +(pending|running|succeeded)", listed)
     assert re.search(rf"{job} +stopped +stopped", listed)
     output = cluster.laptop.run("rulesweep", "jobs", again, timeout=600)[1]
+    assert f"{kept} networks in the table" in output
     assert f"[{NETWORKS}/{NETWORKS}]" in output
     assert table(folder) == undisturbed
 
