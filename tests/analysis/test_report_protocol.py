@@ -96,6 +96,7 @@ def test_a_rules_own_options_and_search_are_told_with_it():
             "The learning rate rises linearly over the first "
             "5 % of the updates and then falls to 0 as half a cosine; weight decay follows it.",
         ),
+        ({"compile": True}, "The training step is compiled to machine code (torch.compile)."),
         ({"normalize_signals": True}, "scaled to the norm of the output error"),
         ({"match_compute": "bp", "steps": 10}, "has the compute that bp takes for 10 updates"),
     ],

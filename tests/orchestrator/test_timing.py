@@ -1,11 +1,12 @@
 import re
 from collections import Counter
+from dataclasses import replace
 
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orchestrator.forecast import expected
+from orchestrator.forecast import expected, plan
 from orchestrator.timing import between
 
 numbers = st.floats(1.0, 1e6)
@@ -40,3 +41,13 @@ def test_the_time_of_a_long_run_stands_beside_what_a_plan_says(
     file.write_text(yaml.safe_dump(mapping(rules=["bp"], search={"lr": 0.1})))
     told = command("run", file, "--inline").out
     assert re.search(r"training took \d+ s on 1 workers; planned: \d+ s \(\d+% of it\)", told)
+
+
+def test_a_plan_says_where_compiling_may_pay(small):
+    short = replace(plan(small(), measure=False), seconds=100.0, workers=2)
+    long = replace(short, seconds=10_000.0)  # 4 cells of 30 s to compile against 20,000 s
+    assert short.warnings == []
+    (told,) = long.warnings
+    assert told.startswith("training.compile: the steps of 4 cells compile in about 2 min 0 s, and")
+    already = small(training={"steps": 10, "batch_size": 16, "record": 2, "compile": True})
+    assert replace(plan(already, measure=False), seconds=10_000.0).warnings == []
