@@ -3,6 +3,7 @@
 import os
 import random
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -25,6 +26,7 @@ from rules.record import Outcome
 from rules.rule import Rule, State
 from rules.sdil import SDIL
 from rules.settings import Measure, Network, Training
+from rules.shallow import Shallow
 from rules.streams import Streams
 from rules.task import Examples, Task
 from rules.train import Job, advance, fit, start, train
@@ -141,12 +143,20 @@ def test_nor_with_options_of_its_own(rule: type, option: str):
 @pytest.mark.usefixtures("compiler")
 @each_compiled
 def test_nor_where_its_step_is_compiled(rule: Rule):
-    """Two steps of an epoch, of which the second, on the 16 examples left, is not compiled."""
-    job, task = job_of(rule, "float64", width=7, steps=5), small_task(64 + 16, "float64")
+    """Two steps of an epoch, of which the second, on the 16 examples left, is not compiled.
+
+    However many steps and replicas: one piece of code, or two for a rule with steps of two kinds.
+    """
+    from torch._dynamo.utils import counters
+
+    made = counters["stats"]["unique_graphs"]
+    options = {"steps": 5, "optimizer": "adam", "schedule": "cosine", "warmup": 2}
+    job, task = job_of(rule, "float64", width=7, **options), small_task(64 + 16, "float64")
     compiled = replace(job, training=replace(job.training, compile=True))
     for ours, theirs in zip(*(fit(j, task)[1].params for j in (compiled, job)), strict=True):
         torch.testing.assert_close(ours, theirs, rtol=1e-10, atol=1e-12)
     check_pack(compiled, task)
+    assert 0 < counters["stats"]["unique_graphs"] - made <= 2
 
 
 @each_rule
@@ -161,8 +171,21 @@ def test_a_diverging_network_takes_its_moments_with_it():
 
 @pytest.mark.usefixtures("compiler")
 def test_nor_does_it_where_steps_are_compiled():
-    options = {"compile": True, "optimizer": "adam", "schedule": "cosine", "warmup": 2}
-    check_diverging(FA(torch.tensor([0.5, 1.0, 1.5, 2.0]).reshape(-1, 1, 1)), "float32", **options)
+    scale = torch.tensor([0.5, 1.0, 1.5, 2.0]).reshape(-1, 1, 1)
+    check_diverging(FA(scale), "float32", compile=True)
+
+
+@pytest.mark.usefixtures("compiler")
+def test_every_width_is_compiled_for_itself_whatever_was_before():
+    """And not for all widths once there have been two, which gives other numbers."""
+    from torch._dynamo.utils import counters
+
+    made = [counters["stats"]["unique_graphs"]]
+    for width in (3, 4, 5):
+        job = job_of(Shallow(), "float32", width=width, compile=True, batch_size=100)
+        train(job, small_task(64, "float32"))
+        made.append(counters["stats"]["unique_graphs"])
+    assert [after - before for before, after in pairwise(made)] == [1, 1, 1]
 
 
 def check_diverging(rule: Rule, dtype: str, **training: object) -> None:
