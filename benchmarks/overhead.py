@@ -22,10 +22,11 @@ from orchestrator import schedule
 from orchestrator.driver import settings
 from orchestrator.folder import study_id
 from orchestrator.grid import expand
+from orchestrator.result_row import Row
 from orchestrator.store import Store
 from orchestrator.sweep import Pump
 from orchestrator.trial import Pack, Trial
-from orchestrator.worker import Row, Worker
+from orchestrator.worker import Worker
 
 CURVE = [1.0] * 6
 ROW: Row = {

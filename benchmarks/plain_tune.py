@@ -19,9 +19,9 @@ from ray.tune.search.optuna import OptunaSearch
 from benchmarks.sides import answer, arguments
 from benchmarks.sizes import Sizes
 from benchmarks.studies import small_study
+from orchestrator.cell import Cell
 from orchestrator.fields import FIRST_TUNING_SEED
 from orchestrator.grid import Evaluation, Grid, expand
-from orchestrator.trial import Cell
 from rules import catalog
 from rules.dataset import Data
 from rules.record import Outcome

@@ -8,10 +8,11 @@ from math import inf
 from statistics import fmean
 from typing import Any
 
+from orchestrator.cell import Cell, canonical, short_hash
 from orchestrator.grid import Evaluation, Grid
 from orchestrator.search import Search
 from orchestrator.spec import SearchSpec
-from orchestrator.trial import Cell, Point, Trial, canonical, rounded, short_hash, trial_of
+from orchestrator.trial import Point, Trial, rounded, trial_of
 
 DIVERGED = 10.0
 """The loss of a diverged network in the search: so many times its loss at the start."""

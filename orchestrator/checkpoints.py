@@ -21,8 +21,8 @@ from pathlib import Path
 from typing import Any
 
 import rules
+from orchestrator.cell import short_hash
 from orchestrator.part_files import StoreError
-from orchestrator.trial import short_hash
 from rules.sealed import head_of
 
 SECONDS = 60.0

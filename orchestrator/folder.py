@@ -18,13 +18,13 @@ from pathlib import Path
 from typing import Any
 
 from orchestrator.campaign import campaigns
+from orchestrator.cell import short_hash
 from orchestrator.grid import Grid
 from orchestrator.lease import leased
 from orchestrator.mirror import TEXTS, Mirror
 from orchestrator.remote import is_uri
 from orchestrator.spec import dump
 from orchestrator.store import StoreError, durable
-from orchestrator.trial import short_hash
 from rules import catalog
 from rules.sources import citation
 

@@ -10,10 +10,11 @@ from math import ceil
 from pathlib import Path
 from typing import Any
 
+from orchestrator.cell import Cell, Rule, TaskSetting
 from orchestrator.columns import named
 from orchestrator.spec import GridBlock, Matched, Range, RuleChoice, Study
 from orchestrator.spec import Network as NetworkSpec
-from orchestrator.trial import Cell, Rule, TaskSetting, rounded
+from orchestrator.trial import rounded
 from orchestrator.yaml_file import StudyError
 from rules import catalog
 from rules.data import Data, load

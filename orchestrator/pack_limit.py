@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import ceil
 
-from orchestrator.trial import Cell
+from orchestrator.cell import Cell
 from rules.pack_size import cached
 
 WORK = 4e10

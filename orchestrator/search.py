@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from math import exp, factorial, inf, log
 from typing import TYPE_CHECKING
 
-from orchestrator.trial import Point, rounded, short_hash
+from orchestrator.cell import short_hash
+from orchestrator.trial import Point, rounded
 from rules.shuffle import order
 
 if TYPE_CHECKING:

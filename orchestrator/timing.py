@@ -6,9 +6,10 @@ import time
 from collections import Counter
 from dataclasses import dataclass, replace
 
+from orchestrator.cell import Cell
 from orchestrator.grid import Grid
 from orchestrator.sweep import Pump
-from orchestrator.trial import Cell, trial_of
+from orchestrator.trial import trial_of
 
 FEW, MANY = 2, 10
 """Steps of the runs that are timed; a step is the difference over eight."""

@@ -1,48 +1,16 @@
-"""The nouns of a sweep: Cell, Trial, Pack; their content ids; the expansion of the grid."""
+"""One network to train, and those that train together: Trial, Pack, and their content ids."""
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from rules.dims import Dims, dims_of
-from rules.settings import Measure, Network, Training
-
-ID_VERSION = 1
-
-FIRST = frozenset({
-    "depth", "width", "activation", "residual", "bias",
-    "steps", "batch_size", "momentum", "weight_decay", "loss", "dtype", "record",
-    "normalize_signals",
-})  # fmt: skip
-"""Settings that ids have always told; a later one is told where it is not at its default."""
-
-TRAINING = (
-    "steps", "momentum", "weight_decay", "optimizer", "schedule", "warmup", "compile", "loss",
-    "dtype",
-)  # fmt: skip
-"""Settings of training that are columns as they stand."""
+from orchestrator.cell import Cell, canonical, cell_from, hashed, short_hash
 
 Point = dict[str, float]
 """Searched values by name, the learning rate `lr` among them."""
-
-
-def canonical(value: Any) -> str:
-    """JSON with sorted keys and no spaces: equal values give equal text."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
-
-
-def short_hash(value: Any) -> str:
-    """Sixteen hexadecimal digits that stand for a JSON value."""
-    return _hashed(canonical(value))
-
-
-def _hashed(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 QUOTED_TUNING = canonical("tuning")
@@ -51,120 +19,6 @@ QUOTED_TUNING = canonical("tuning")
 def rounded(point: Mapping[str, float]) -> Point:
     """The point in six significant digits: what is trained is exactly what is written down."""
     return {name: float(f"{value:.6g}") for name, value in sorted(point.items())}
-
-
-@dataclass(frozen=True)
-class Rule:
-    """A learning rule as a study uses it, every option resolved."""
-
-    name: str  # as in the catalog, or package.module:Class
-    label: str
-    options: tuple[tuple[str, Any], ...]  # but for the searched ones
-    revision: int
-    draws: bool  # whether it has use for a feedback seed
-    source: str = ""  # hash of its source file
-    fixed: tuple[tuple[str, float], ...] = ()  # hyperparameters that the study sets
-    space: tuple[tuple[str, float, float], ...] = ()  # and those it searches: name, low, high
-
-
-@dataclass(frozen=True)
-class TaskSetting:
-    """A data set, what it holds, and the part kept for choosing."""
-
-    dataset: str
-    options: tuple[tuple[str, Any], ...]
-    validation: float
-    split_seed: int
-    fingerprint: str  # of the arrays
-    inputs: int
-    outputs: int
-    classes: int | None  # None: regression
-    examples: int  # to train on, the validation part taken off
-
-
-@dataclass(frozen=True)
-class Cell:
-    """One rule and one tensor shape: everything of a network but its seeds and hyperparameters."""
-
-    rule: Rule
-    task: TaskSetting
-    network: Network
-    training: Training
-    measure: Measure
-    device: str = "cpu"  # cpu | cuda: unlike devices give unlike last digits
-    step_cost: float = 0.0  # floating-point operations of a step for one example
-
-    @cached_property
-    def dims(self) -> Dims:
-        """The sizes of its layers."""
-        return dims_of(self.network, self.task.inputs, self.task.outputs)
-
-    @cached_property
-    def content(self) -> str:
-        """All that changes its networks' results, as canonical JSON; the label is no part of it."""
-        task = {
-            k: v for k, v in asdict(self.task).items() if k not in ("inputs", "outputs", "classes")
-        }
-        return canonical(
-            {
-                "version": ID_VERSION,
-                "rule": [self.rule.name, self.rule.revision, self.rule.options],
-                "task": task,
-                "network": _told(self.network),
-                "training": _told(self.training),
-                "device": self.device,
-            }
-        )
-
-    @cached_property
-    def quoted(self) -> tuple[str, str]:
-        """What it gives to its trials' ids, as JSON: its content, and what is measured."""
-        return canonical(self.content), canonical(asdict(self.measure))
-
-    @property
-    def axes(self) -> dict[str, Any]:
-        """Where it stands in the grid."""
-        return {
-            "dataset": self.task.dataset,
-            "depth": self.network.depth,
-            "width": self.network.width,
-            "activation": self.network.activation,
-            "residual": self.network.residual,
-        }
-
-    @property
-    def cost(self) -> float:
-        """Floating-point operations of training one of its networks."""
-        return self.training.steps * self.training.batch_size * self.step_cost
-
-    @cached_property
-    def coordinates(self) -> dict[str, Any]:
-        """Its columns in the trial table; not to be changed."""
-        options = dict(self.rule.options)
-        training = {name: getattr(self.training, name) for name in TRAINING}
-        return (
-            self.axes
-            | training
-            | {
-                "rule": self.rule.name,
-                "options": canonical(options),
-                "bias": self.network.bias,
-                "batch_size": min(self.training.batch_size, self.task.examples),
-                "parameter_count": self.dims.parameter_count,
-            }
-        )
-
-    def as_dict(self) -> dict[str, Any]:
-        """Plain data, from which `cell_from` makes an equal cell."""
-        return asdict(self)
-
-
-def _told(settings: Network | Training) -> dict[str, Any]:
-    return {
-        f.name: value
-        for f in fields(settings)
-        if (value := getattr(settings, f.name)) != f.default or f.name in FIRST
-    }
 
 
 @dataclass(frozen=True)
@@ -182,7 +36,7 @@ class Trial:
         """A hash of everything that changes its row, and of nothing else."""
         content, measure = self.cell.quoted
         own = canonical([[self.init_seed, self.feedback_seed], self.point])[1:-1]
-        return _hashed(f"[{content},{own},{QUOTED_TUNING if self.tuning else measure}]")
+        return hashed(f"[{content},{own},{QUOTED_TUNING if self.tuning else measure}]")
 
     @property
     def lr(self) -> float:
@@ -256,21 +110,3 @@ def pack_from(data: Mapping[str, Any]) -> Pack:
         for init, feedback, point, tuning in data["trials"]
     )
     return Pack(trials, data["attempts"])
-
-
-def cell_from(data: Mapping[str, Any]) -> Cell:
-    """The cell that `Cell.as_dict` described; lists that JSON made become tuples again."""
-    rule, task, training = dict(data["rule"]), dict(data["task"]), dict(data["training"])
-    for pairs in ("options", "fixed", "space"):
-        rule[pairs] = tuple(tuple(pair) for pair in rule[pairs])
-    task["options"] = tuple(tuple(pair) for pair in task["options"])
-    training["record"] = tuple(training["record"])
-    return Cell(
-        Rule(**rule),
-        TaskSetting(**task),
-        Network(**data["network"]),
-        Training(**training),
-        Measure(**data["measure"]),
-        data["device"],
-        data["step_cost"],
-    )

@@ -2,49 +2,30 @@
 
 from __future__ import annotations
 
-import json
-import platform
-import socket
 import time
 import traceback
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cache
-from importlib.metadata import version
 from typing import Any
 
 import torch
 
-from orchestrator.checkpoints import Place, Shelf, code
+from orchestrator.cell import Cell
+from orchestrator.checkpoints import Place, Shelf
 from orchestrator.columns import noted, table_of, to_blob
-from orchestrator.trial import Cell, Pack, Trial, pack_from
+from orchestrator.result_row import Row, completed, made_by, row_of
+from orchestrator.trial import Trial, pack_from
 from orchestrator.weights import COLUMN, as_npz, with_weights
 from rules import catalog
 from rules.checkpoint import Checkpoints
-from rules.compiled import CompilerError, compiler
+from rules.compiled import CompilerError
 from rules.dataset import Data
 from rules.net import Params
 from rules.pack_size import cached, fitting, in_groups
-from rules.record import Outcome, Point
 from rules.task import Task, task_of
 from rules.testing import RuleBrokenError, check_form
 from rules.train import Job, fit
-
-Row = dict[str, Any]
-
-LAST = (
-    "train_loss",
-    "train_accuracy",
-    "validation_loss",
-    "validation_accuracy",
-    "test_loss",
-    "test_accuracy",
-    "alignment",
-    "update_cosine",
-    "norm_ratio",
-)
-CURVES = ("train_loss", "validation_loss", "test_loss", "test_accuracy", "alignment")
 
 
 @dataclass
@@ -70,7 +51,7 @@ class Worker:
         groups = in_groups(len(pack.trials), self.replicas or together(pack.cell))
         rows = [row for g in groups for row in self.rows(pack.trials[g.start : g.stop])]
         self.shelf.known.update(trial.id for trial in pack.trials)
-        table = table_of(_completed(rows, pack, time.perf_counter() - began))
+        table = table_of(completed(rows, pack, time.perf_counter() - began))
         notes, self.shelf.notes = self.shelf.notes, []
         return to_blob(noted(with_weights(table, rows), notes))
 
@@ -186,83 +167,3 @@ def job_of(trials: Sequence[Trial]) -> Job:
 def _file(trial: Trial, params: Params) -> bytes:
     weights, biases = ([t[0].cpu().numpy() for t in p] for p in (params.weights, params.biases))
     return as_npz(trial.id, weights, biases)
-
-
-def row_of(outcome: Outcome) -> Row:
-    """The result columns of one network."""
-    row: Row = {
-        "status": "ok" if outcome.diverged_step is None else "diverged",
-        "diverged_step": outcome.diverged_step,
-        "chance_accuracy": outcome.chance_accuracy,
-        "probe_accuracy_untrained": outcome.probe_accuracy_untrained,
-        "probe_accuracy_input": outcome.probe_accuracy_input,
-        "initial_loss": _first_loss(outcome.points),
-        "curve_step": [point.step for point in outcome.points],
-    }
-    for name in CURVES:
-        curve = [getattr(point, name) for point in outcome.points]
-        row[f"curve_{name}"] = None if None in curve else curve
-    if outcome.diverged_step is None:
-        last = outcome.points[-1]
-        row |= {name: getattr(last, name) for name in LAST}
-        row |= {name: getattr(outcome, name) for name in ("probe_accuracy", "alignment_chance")}
-        row |= _best(outcome.points)
-    return row
-
-
-def _first_loss(points: Sequence[Point]) -> float | None:
-    if not points:
-        return None
-    chosen_by = points[0].validation_loss
-    return points[0].train_loss if chosen_by is None else chosen_by
-
-
-def _best(points: Sequence[Point]) -> Row:
-    tested = [point for point in points if point.test_accuracy is not None]
-    if not tested:
-        return {}
-    best = max(tested, key=lambda point: point.test_accuracy or 0.0)
-    return {"best_test_accuracy": best.test_accuracy, "best_step": best.step}
-
-
-def _completed(rows: Sequence[Row], pack: Pack, seconds: float) -> list[Row]:
-    """The rows with their coordinates and where they come from."""
-    provenance = {
-        "seconds": seconds / len(rows),
-        "pack": pack.id,
-        "pack_size": len(rows),
-        "attempts": pack.attempts,
-        "source": pack.cell.rule.source,
-        "finished": time.time(),
-    } | where(pack.cell.device, compiles=pack.cell.training.compile)
-    return [
-        trial.coordinates | row | provenance for trial, row in zip(pack.trials, rows, strict=True)
-    ]
-
-
-def made_by(cell: Cell) -> Row:
-    """What would make a checkpoint of the cell here: another making may give other numbers."""
-    here = where(cell.device, compiles=cell.training.compile)
-    kept = {name: here[name] for name in ("device", "bitwise")}
-    versions = {k: v for k, v in json.loads(here["versions"]).items() if k != "python"}
-    return kept | versions | {"code": code(), "source": cell.rule.source}
-
-
-@cache
-def where(device: str, *, compiles: bool = False) -> Row:
-    """This process's machine and versions, as columns; also its compiler's where it `compiles`."""
-    exact = device == "cpu" and torch.backends.cpu.get_cpu_capability() in ("AVX2", "AVX512")
-    versions = {
-        "python": platform.python_version(),
-        "torch": torch.__version__,
-        "numpy": version("numpy"),
-        "rulesweep": version("rulesweep"),
-    }
-    if compiles:
-        versions["compiler"] = compiler()
-    return {
-        "device": device if device == "cpu" else torch.cuda.get_device_name(),
-        "host": socket.gethostname(),
-        "bitwise": exact,
-        "versions": json.dumps(versions),
-    }

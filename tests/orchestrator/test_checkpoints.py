@@ -14,9 +14,10 @@ from orchestrator.checkpoints import Place, Shelf, opened, seconds_from, tidy
 from orchestrator.columns import from_blob, named, notes_of
 from orchestrator.driver import importable, settings
 from orchestrator.grid import expand
+from orchestrator.result_row import made_by
 from orchestrator.store import StoreError, trials
 from orchestrator.trial import Pack, trial_of
-from orchestrator.worker import Worker, made_by
+from orchestrator.worker import Worker
 
 ENDS = """
 mark = Path("{folder}") / "ended"

@@ -6,16 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orchestrator.trial import (
-    Cell,
-    Pack,
-    Rule,
-    TaskSetting,
-    cell_from,
-    pack_from,
-    rounded,
-    trial_of,
-)
+from orchestrator.cell import Cell, Rule, TaskSetting, cell_from
+from orchestrator.trial import Pack, pack_from, rounded, trial_of
 from rules.settings import Measure, Network, Training
 
 FA = Rule("fa", "fa", (("feedback_scale", "fan-in"), ("scale", 1.0)), revision=1, draws=True)
