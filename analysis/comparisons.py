@@ -2,13 +2,11 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict
-from pathlib import Path
 from textwrap import fill
 from typing import Any
 
 import numpy as np
 import pandas as pd
-import yaml
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
@@ -18,7 +16,6 @@ from analysis.figure import Plot, finish, label_outer, rule_handles, sheet
 from analysis.outcomes import counts, evaluated, metric_of
 from analysis.style import Look
 from analysis.trials import CELL, GROUP, at_edge, widths
-from orchestrator import store
 
 SPLIT = GROUP
 """The columns whose values each have a figure of their own."""
@@ -37,13 +34,6 @@ _TABLE = [
 _LINE = [*GROUP, "widths"]
 _TREND = ["label", "reference", "metric", "depths", "slope", "low", "high", "n", "p", "method"]
 _EARLY = "early_third_"
-
-
-def declared(run: str | Path) -> dict[str, Any]:
-    """The block `compare` of the run's study; empty where the folder has no study file."""
-    path = store.opened(run) / "study.yaml"
-    study = yaml.safe_load(path.read_text()) if path.is_file() else None
-    return dict((study or {}).get("compare") or {})
 
 
 def pairs_of(df: pd.DataFrame, compare: Mapping[str, Any] | None = None) -> list[Pair]:

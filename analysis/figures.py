@@ -22,6 +22,7 @@ from analysis import (
 from analysis.drawn import replace_list
 from analysis.figure import save
 from analysis.gap_files import write_files
+from analysis.study_file import declared
 from analysis.style import FONT, looks, style, without_glyph
 from analysis.trials import load_trials, widths
 from orchestrator import store
@@ -47,7 +48,7 @@ def draw_all(run: str | Path, out: str | Path | None = None) -> list[Path]:
     """
     run = store.opened(run)
     folder = run / "figures" if out is None else Path(out)
-    written = draw_frame(load_trials(run), folder, comparisons.declared(run))
+    written = draw_frame(load_trials(run), folder, declared(run))
     replace_list(folder, written)
     return written
 

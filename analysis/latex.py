@@ -10,6 +10,7 @@ from typing import Any
 import pandas as pd
 
 from analysis import accuracy_vs_depth, comparisons, depth_utility, lr_sensitivity, probes
+from analysis.study_file import declared
 from analysis.trials import CELL, GROUP
 from orchestrator.store import durable
 
@@ -114,7 +115,7 @@ def tables(df: pd.DataFrame, compare: Mapping[str, Any] | None = None) -> dict[s
 
 def write_tables(df: pd.DataFrame, run: str | Path, folder: str | Path) -> list[Path]:
     """Write every table as `NAME.tex` into the folder, with the run's declared comparisons."""
-    found = tables(df, comparisons.declared(run))
+    found = tables(df, declared(run))
     Path(folder).mkdir(parents=True, exist_ok=True)
     return [_write(frame, name, Path(folder) / f"{name}.tex") for name, frame in found.items()]
 

@@ -13,7 +13,6 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pandas as pd
-import yaml
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from analysis import figures
@@ -23,6 +22,7 @@ from analysis.report_protocol import bibtex, protocol, question
 from analysis.report_results import tables
 from analysis.report_tables import Table
 from analysis.report_words import counted, duration, listed, number
+from analysis.study_file import study_in
 from analysis.trials import frame_of
 from orchestrator import store
 
@@ -63,12 +63,14 @@ def write_report(run: str | Path, out: str | Path | None = None) -> Path:
     give equal reports.
 
     Raises:
-        StoreError: no run folder, or one without its study.
+        StoreError: no run folder, one without its study, or a folder in the page's place.
     """
     run = store.opened(run)
     path = run / "report.html" if out is None else Path(out)
-    page = render(run)
     path.parent.mkdir(parents=True, exist_ok=True)
+    if path.is_dir():
+        raise store.StoreError(f"{path} is a folder; name a file for the page")
+    page = render(run)
     store.durable(path, lambda file: file.write(page.encode()))
     return path
 
@@ -95,7 +97,7 @@ def render(run: Path) -> str:
         protocol=protocol(study, cells, sources),
         sections=sections(drawn, tables(df, study["compare"])),
         lost=[table for table in (divergences(df), failures(df)) if table.rows],
-        provenance=provenance(df, _json(run / "environment.json")),
+        provenance=provenance(df, environment_in(run / "environment.json")),
         files=files,
     )  # fmt: skip
 
@@ -113,21 +115,17 @@ def _environment() -> Environment:
 def _study(run: Path) -> dict[str, Any]:
     """The run's study, as it was resolved."""
     store.current(run)
-    path = run / "study.yaml"
-    try:
-        study = yaml.safe_load(path.read_text(encoding="utf-8"))
-        return {"compare": {}, **study}
-    except (OSError, TypeError, yaml.YAMLError) as error:
-        reason = str(error).replace("\n", " ")
-        raise store.StoreError(f"{path} cannot be read: {reason}; run the study again") from None
+    return {"compare": {}, **study_in(run / "study.yaml")}
 
 
-def _json(path: Path) -> dict[str, Any]:
-    """What a JSON file says; nothing where it is missing or damaged."""
+def environment_in(path: Path) -> dict[str, Any]:
+    """What a JSON file says of a run's environment; nothing where it is missing or damaged."""
     try:
-        return dict(json.loads(path.read_text(encoding="utf-8")))
+        said = dict(json.loads(path.read_text(encoding="utf-8")))
     except (OSError, ValueError, TypeError):
         return {}
+    kinds = {"libraries": dict, "command": list, "cpus": int}
+    return {name: value for name, value in said.items() if isinstance(value, kinds.get(name, str))}
 
 
 def download(name: str, content: bytes) -> Download:

@@ -246,9 +246,10 @@ def main() -> None:
         check_owner()
         app(prog_name="rulesweep")
     except OSError as error:
-        if error.errno not in (errno.ENOSPC, errno.EROFS, errno.EDQUOT):
+        where = error.filename2 or error.filename
+        if where is None and error.errno not in (errno.ENOSPC, errno.EROFS, errno.EDQUOT):
             raise
-        sys.stderr.write(f"error: {error.filename or 'a file'}: {error.strerror}\n")
+        sys.stderr.write(f"error: {where or 'a file'}: {error.strerror}\n")
         raise SystemExit(2) from None
     except (ValueError, RuntimeError) as error:
         if type(error).__name__ not in ERRORS:

@@ -115,8 +115,13 @@ def current(run: Path) -> dict[str, Any]:
     try:
         if path.stat().st_size > LARGEST:
             raise ValueError("it is too large")
-        content = json.loads(path.read_text())
+        content = dict(json.loads(path.read_text()))
         content["study_id"]
+        for name in ("campaigns", "shapes", "cells", "paths"):
+            entries = content.get(name, [])
+            kinds = {type(entry) for entry in entries} if isinstance(entries, list) else {None}
+            if not kinds <= {list, dict, str}:
+                raise ValueError(f"{name} is no list of entries")
     except FileNotFoundError:
         raise StoreError(f"{run} is no run folder: there is no {path.name} in it") from None
     except (OSError, ValueError, KeyError, TypeError) as error:

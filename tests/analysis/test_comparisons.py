@@ -3,7 +3,8 @@ import pytest
 from scipy import stats as scipy_stats
 
 from analysis import stats
-from analysis.comparisons import claims, comparisons, declared, figure, pairs_of, trend
+from analysis.comparisons import claims, comparisons, figure, pairs_of, trend
+from analysis.study_file import declared
 from analysis.style import looks, style
 
 COMPARE = {"metric": "test_accuracy", "pairs": [["sdil", "dfa"], ["fa", "bp"]]}
