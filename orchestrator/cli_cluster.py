@@ -103,9 +103,10 @@ def submit_command(
     words = [*(["--out", out] if out else []), *(["--workers", str(workers)] if workers else [])]
     server = JobServer(address)
     job = submit(server, study, sets or (), words)
-    printer(console())(f"job {job} runs at {address}")
+    line = f"job {job} runs at {address}"
     if follow:
-        _follow(server, job)
+        _follow(server, job, line)
+    printer(console())(line)
 
 
 @app.command("jobs")
@@ -159,12 +160,14 @@ def fetch_command(
         show_figures(folder, screen)
 
 
-def _follow(server: JobServer, job: str) -> None:
-    """Print a job's lines until it ends, and end as it did."""
+def _follow(server: JobServer, job: str, *first: str) -> None:
+    """Print lines, then a job's until it ends, and end as it did; ^C from here on leaves it."""
     from orchestrator.jobs import follow
 
     say = printer(console())
     try:
+        for line in first:
+            say(line)
         code = follow(server, job, say)
     except KeyboardInterrupt:
         say(f"job {job} goes on; follow it with rulesweep jobs {job}, end it with rulesweep stop")

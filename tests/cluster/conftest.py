@@ -114,6 +114,13 @@ class Host:
         """Send a signal to a command that was started here: nsenter does not pass it on."""
         os.kill(child_of(process.pid), number)
 
+    def end(self, process):
+        """End a command that was started here, and not only the nsenter around it."""
+        with contextlib.suppress(IndexError, FileNotFoundError, ProcessLookupError):
+            self.signal(process, signal.SIGKILL)
+        process.kill()
+        process.wait()
+
     def link(self, state):
         """Cut the host's cable (`down`), or put it back (`up`)."""
         enter = ["nsenter", "-t", str(self.pid), "-n"]
@@ -121,10 +128,9 @@ class Host:
 
     def kill(self):
         """Take the host away, with every process on it, at once."""
-        with contextlib.suppress(ProcessLookupError):
+        if self._unshare.poll() is None:  # else the number may be another's by now
             os.kill(self.pid, signal.SIGKILL)
-        self._unshare.kill()
-        self._unshare.wait()
+            self._unshare.wait()
 
 
 class Lab:
@@ -216,6 +222,7 @@ def cluster(lab):
         log = host.own / "ray.log"
         lab.wait(lambda log=log: "Ray runtime started" in log.read_text(), process)
     yield lab
+    for host in (head, *others):
+        host.kill()
     for process in processes:
-        process.kill()
-        process.wait()
+        lab.laptop.end(process)

@@ -98,8 +98,7 @@ def bucket(cluster):
         keys.parent.mkdir()
         keys.write_text("[default]\naws_access_key_id = test\naws_secret_access_key = test\n")
     yield f"s3://lab/runs/disturbed?endpoint_override={place}&scheme=http&region=us-east-1"
-    server.kill()
-    server.wait()
+    host.end(server)
 
 
 def mirror(host):
@@ -158,8 +157,7 @@ def test_without_the_token_nobody_gets_in(cluster, project):
                 assert "Traceback" not in told
                 assert sum(line.startswith("error: ") for line in told.splitlines()) == 1
     finally:
-        pipe.kill()
-        pipe.wait()
+        stranger.end(pipe)
 
 
 def status(host, run):
@@ -215,7 +213,7 @@ def test_a_job_is_stopped_gone_on_with_and_followed_again(cluster, project, undi
     again = job_of(process)
     cluster.laptop.signal(process, signal.SIGINT)  # the laptop is closed, the job goes on
     output, _ = process.communicate(timeout=60)
-    assert process.returncode == 0
+    assert process.returncode == 0, output
     assert f"job {again} goes on" in output
     listed = cluster.laptop.run("rulesweep", "jobs", environment={"COLUMNS": "200"})[1]
     assert re.search(rf"{again} +stopped +(pending|running|succeeded)", listed)

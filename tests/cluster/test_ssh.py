@@ -70,10 +70,8 @@ def servers(lab):
             words = [SSHD, "-D", "-e", "-f", "/dev/null", *options]
             daemons.append(host.start(*words, stdout=log, stderr=log))
     yield found
-    for daemon in daemons:
-        daemon.kill()
-        daemon.wait()
-    for host in found:
+    for host, daemon in zip(found, daemons, strict=True):
+        host.end(daemon)
         host.kill()
 
 
@@ -137,8 +135,7 @@ def test_servers_become_a_cluster_train_a_study_and_it_comes_home(lab, servers, 
     until(lambda: "3 nodes, 0 faults" in head.run(*doctor, **wide)[1], 10)
     tunnel = forwarded(laptop, head)
     told = laptop.run("rulesweep", "submit", "study.yaml", timeout=300)[1]
-    tunnel.kill()
-    tunnel.wait()
+    laptop.end(tunnel)
     assert f"[{NETWORKS}/{NETWORKS}]" in told
     run = f"root@{head.address}:rulesweep-runs/small"
     rsync = {"RSYNC_RSH": " ".join(SSH)}
