@@ -16,11 +16,45 @@ from rules.streams import Streams
 
 GAIN = {"tanh": 1.0, "relu": sqrt(2.0), "sigmoid": 1.0}
 
+ABOVE = (9.99999979e-01, 1.33803676e-01, 3.49480636e-03, 2.05961973e-05, 1.33367447e-08)
+BELOW = (1.0, 4.67136831e-01, 2.58740089e-02, 3.28435557e-04, 7.76924001e-07)
+"""Coefficients in x^2 of P and Q: x P / Q is tanh x to 2e-8 of it up to `ONE`, the least there is.
+
+Found by Lawson's iteration (least squares with weights that grow where the error is large).
+"""
+
+ONE = 9.01
+"""From here on the float32 nearest to tanh x is 1."""
+
+
+def fraction_tanh(x: Tensor) -> Tensor:
+    """The tanh of x in float32, to within 8 units in the last place; at most 1, odd, NaN for NaN.
+
+    As a few products and a quotient, which compiled code does in far less time than `torch.tanh`.
+    """
+    x = x.clamp(-ONE, ONE)
+    square = x * x
+    return (x * _polynomial(square, ABOVE) / _polynomial(square, BELOW)).clamp(-1, 1)
+
+
+def _polynomial(x: Tensor, coefficients: Sequence[float]) -> Tensor:
+    total = torch.full_like(x, coefficients[-1])
+    for coefficient in coefficients[-2::-1]:
+        total = total * x + coefficient
+    return total
+
+
+def tanh(z: Tensor) -> Tensor:
+    """The tanh of z, in the memory of z; in compiled float32 code the fraction."""
+    fast = torch.compiler.is_compiling() and z.dtype == torch.float32
+    return fraction_tanh(z) if fast else z.tanh_()
+
+
 ACTIVATE: dict[str, Callable[[Tensor], Tensor]] = {
-    "tanh": torch.tanh_,
+    "tanh": tanh,
     "relu": torch.relu_,
     # torch.sigmoid rounds otherwise where a tensor ends, hence otherwise in a pack; tanh does not
-    "sigmoid": lambda z: z.mul_(0.5).tanh_().add_(1).mul_(0.5),
+    "sigmoid": lambda z: tanh(z.mul_(0.5)).add_(1).mul_(0.5),
 }
 """phi(z), in the memory of z."""
 

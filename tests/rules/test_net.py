@@ -8,7 +8,7 @@ import torch
 
 from rules.case import Case
 from rules.dims import Dims
-from rules.net import GAIN, Net, init_params
+from rules.net import GAIN, Net, fraction_tanh, init_params
 from rules.streams import Streams
 
 
@@ -76,6 +76,19 @@ def test_weights_start_with_the_stated_spread_and_biases_at_zero(activation: str
         assert weight.std().item() * fan_in**0.5 == pytest.approx(GAIN[activation], rel=0.02)
     assert not any(bias.any() for bias in params.biases)
     assert init_params(Dims((2, 3, 4), bias=False), activation, Streams((0,))).biases == ()
+
+
+def test_the_tanh_of_compiled_code_is_the_true_one_to_its_last_bits():
+    x = torch.cat([torch.logspace(-37, 2, 200_001), torch.linspace(0, 12, 200_001)])
+    x = torch.cat([x, -x]).float()
+    found, true = fraction_tanh(x), x.double().tanh()
+    last_place = torch.nextafter(true.float().abs(), torch.tensor(2.0)) - true.float().abs()
+    assert ((found - true).abs() <= 8 * last_place).all()
+    assert (found.abs() <= 1).all()
+    assert torch.equal(fraction_tanh(-x), -found)
+    edges = torch.tensor([0.0, torch.inf, -torch.inf, 9.5, torch.nan])
+    assert fraction_tanh(edges)[:4].tolist() == [0, 1, -1, 1]
+    assert fraction_tanh(edges)[4].isnan()
 
 
 def test_activations_keep_the_size_of_signals_at_any_depth():
