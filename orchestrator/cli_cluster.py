@@ -106,7 +106,8 @@ def submit_command(
     line = f"job {job} runs at {address}"
     if follow:
         _follow(server, job, line)
-    printer(console())(line)
+    else:
+        printer(console())(line)
 
 
 @app.command("jobs")

@@ -7,6 +7,7 @@ import platform
 import socket
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import cache
 from importlib.metadata import version
 from typing import Any
@@ -16,7 +17,7 @@ import torch
 from orchestrator.cell import Cell
 from orchestrator.checkpoints import code
 from orchestrator.trial import Pack
-from rules.compiled import compiler
+from rules.compiled import CompilerError, compiler
 from rules.record import Outcome, Point
 
 Row = dict[str, Any]
@@ -106,7 +107,8 @@ def where(device: str, *, compiles: bool = False) -> Row:
         "rulesweep": version("rulesweep"),
     }
     if compiles:
-        versions["compiler"] = compiler()
+        with suppress(CompilerError):  # the rows say so themselves
+            versions["compiler"] = compiler()
     return {
         "device": device if device == "cpu" else torch.cuda.get_device_name(),
         "host": socket.gethostname(),

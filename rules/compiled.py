@@ -165,13 +165,8 @@ def normal(
     return Streams(tuple(seeds.tolist()), dtype, device).normal(purpose, tuple(shape), step)
 
 
-@normal.register_fake
-def _shape_of(
-    seeds: Tensor,
-    purpose: str,
-    shape: Sequence[int],
-    step: int,
-    dtype: torch.dtype,
-    device: torch.device,
-) -> Tensor:
-    return torch.empty((seeds.shape[0], *shape), dtype=dtype, device=device)
+normal.register_fake(
+    lambda seeds, _purpose, shape, _step, dtype, device: torch.empty(
+        (seeds.shape[0], *shape), dtype=dtype, device=device
+    )
+)

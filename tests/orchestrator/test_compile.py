@@ -6,20 +6,26 @@ import pytest
 
 from orchestrator import verify
 from orchestrator.preflight import PreflightError
+from orchestrator.result_row import where
 from orchestrator.store import trials
 from rules import compiled
 
 STEPS = {"steps": 6, "batch_size": 16, "record": 2}
 
 
+def forget():
+    for cached in (compiled.compiler, compiled.compiled, where):
+        cached.cache_clear()
+
+
 @pytest.fixture
 def without_compiler():
     import torch._inductor.config as inductor
 
-    compiled.compiler.cache_clear()
-    compiled.compiled.cache_clear()
+    forget()
     with inductor.patch({"cpp.cxx": (None, "/no/compiler")}):
         yield
+    forget()
 
 
 def test_its_rows_tell_the_compiler_and_are_trained_again_exactly(small, train, compiler):
@@ -38,6 +44,14 @@ def test_a_machine_without_a_compiler_is_found_before_anything_trains(
 ):
     with pytest.raises(PreflightError, match=r"rule bp: training\.compile needs a C"):
         train(small(rules=["bp"], training=STEPS | {"compile": True}))
+
+
+def test_or_is_an_error_in_every_row(small, train, without_compiler):
+    study = small(rules=["bp"], training=STEPS | {"compile": True})
+    assert train(study, preflight=False).exit_code == 1
+    rows = [row for row in trials("run").to_pylist() if row["status"] != "pending"]
+    assert {row["status"] for row in rows} == {"failed"}
+    assert all("training.compile needs a C++ compiler" in row["error"] for row in rows)
 
 
 def test_a_rule_that_loops_over_replicas_cannot_be_compiled(small, own_rule, train, compiler):
