@@ -70,11 +70,12 @@ def sheet(*counts: int) -> tuple[Figure, list[list[Axes]]]:
     """An empty figure of one column's width, with a section of panels for each count.
 
     A section of one panel spans the figure; more stand in rows of two or three, with one y axis.
+    A panel that spans it is high, and so is a row that is all there is.
     """
     columns = max(_columns(count) for count in counts)
     rows = [ceil(count / columns) for count in counts]
     heights = [
-        _WIDE_INCHES if count == 1 else _PANEL_INCHES
+        _WIDE_INCHES if count == 1 or sum(rows) == 1 else _PANEL_INCHES
         for count, many in zip(counts, rows, strict=True)
         for _ in range(many)
     ]

@@ -121,3 +121,10 @@ def test_a_study_with_a_fixed_rate_has_no_such_figure(study):
     fixed = study[study["phase"].eq("evaluate")].assign(lr_low=np.nan, lr_high=np.nan)
     assert figure(fixed, looks(fixed["label"])) is None
     assert edges(fixed).empty
+
+
+def test_three_depths_have_panels_as_high_as_their_label_is_long(frame, make_rows):
+    fig = drawn(frame(make_rows(depths=[2, 4, 6])))
+    fig.draw_without_rendering()
+    axis = fig.axes[0]
+    assert axis.yaxis.label.get_window_extent().height < axis.get_window_extent().height
