@@ -18,6 +18,7 @@ from rules.compiled import CompilerError, compiler
 from rules.data import load
 from rules.dims import dims_of
 from rules.learner import Learner
+from rules.memory import keep_freed
 from rules.net import Net
 from rules.settings import Network, Training
 from rules.streams import Streams
@@ -39,9 +40,15 @@ EPOCH = 8
 """Steps of an epoch: few, so that a sample is short; a step's share of the shuffle stays."""
 
 
+def one_thread() -> None:
+    """Work as a worker of one core does."""
+    torch.set_num_threads(1)
+    keep_freed()
+
+
 def task() -> Task:
     """The data that all is trained on."""
-    torch.set_num_threads(1)
+    one_thread()
     return task_of(load("mnist-1d", {}, None), 0.1, 0, "float32", torch.device("cpu"))
 
 
@@ -119,7 +126,7 @@ def peak() -> Other:
 
 def random_task(inputs: int) -> Task:
     """One epoch of random examples of ten classes."""
-    torch.set_num_threads(1)
+    one_thread()
     x, y = Streams((0,)).normal("x", (EPOCH * BATCH, inputs))[0], torch.arange(EPOCH * BATCH) % 10
     return Task(Examples(x, y, 10, 0.0, 1.0, torch.float32), None, None)
 

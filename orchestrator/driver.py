@@ -175,7 +175,7 @@ def _train_on_ray(
     try:
         room = schedule.room(resources.cpus, resources.gpus, workers, joined=joined)
         with interruptible():  # Ray has put a handler of its own over ours
-            schedule.run(pump, paths, room, tries, _told(pump))
+            schedule.run(pump, paths, room, tries, _told(pump) | {"gpus": room.gpus})
     finally:
         schedule.stop()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import ceil
 
 from orchestrator.cell import Cell
-from rules.pack_size import cached
+from rules.pack_size import suited
 
 WORK = 4e10
 """Floating-point operations of a pack: some seconds of a core.
@@ -27,5 +27,5 @@ def most(cell: Cell, given: int | str) -> int:
     if cell.device != "cpu":
         return MOST  # only the worker sees what its device holds
     itemsize = 8 if cell.training.dtype == "float64" else 4
-    at_once = cached(cell.dims, cell.training.batch_size, itemsize)
+    at_once = suited(cell.dims, cell.training.batch_size, itemsize)
     return min(MOST, max(at_once, ceil(WORK / max(1.0, cell.cost))))

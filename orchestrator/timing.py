@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from orchestrator.cell import Cell
 from orchestrator.grid import Grid
 from orchestrator.sweep import Pump
-from orchestrator.trial import trial_of
+from orchestrator.trial import Trial, trial_of
 
 FEW, MANY = 2, 10
 """Steps of the runs that are timed; a step is the difference over eight."""
@@ -88,23 +88,28 @@ def _times(cell: Cell, grid: Grid) -> Times:
     start, and the measurements that are made once. Steps are those of a pack as the study will
     make it.
     """
-    from orchestrator.worker import Worker, job_of, together
+    from orchestrator.worker import Worker, job_of
     from rules.train import train
 
     rates = dict(cell.rule.fixed) | {name: low for name, low, _ in cell.rule.space}
-    task = Worker(grid.data, grid.study.resources.cpus).task(cell)
+    resources = grid.study.resources
+    given = None if resources.replicas == "auto" else resources.replicas
+    worker = Worker(grid.data, resources.cpus, replicas=given)
+    task = worker.task(cell)
+
+    def pack(count: int, steps: int, *record: int, tuning: bool = True) -> list[Trial]:
+        short = replace(cell, training=replace(cell.training, steps=steps, record=record))
+        seeds = range(SEEDS, SEEDS + count)
+        return [trial_of(short, (seed, seed), rates, tuning=tuning) for seed in seeds]
 
     def timed(count: int, steps: int, *record: int, tuning: bool = True) -> float:
-        training = replace(cell.training, steps=steps, record=record)
-        seeds = range(SEEDS, SEEDS + count)
-        short = replace(cell, training=training)
-        pack = [trial_of(short, (seed, seed), rates, tuning=tuning) for seed in seeds]
+        job = job_of(pack(count, steps, *record, tuning=tuning))
         began = time.perf_counter()
-        train(job_of(pack), task)
+        train(job, task)
         return (time.perf_counter() - began) / count
 
     search, points = grid.study.search, len({0, *cell.training.record, cell.training.steps})
-    count = min(together(cell), search.points * len(search.seed_list))
+    count = worker.together(pack(search.points * len(search.seed_list), FEW))
     first = timed(count, FEW)  # warms up
     few, many = (min(timed(count, steps) for _ in range(2)) for steps in (FEW, MANY))
     steps = max(0.0, many - few) / (MANY - FEW) * max(0, cell.training.steps - FEW)

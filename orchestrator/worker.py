@@ -7,6 +7,7 @@ import traceback
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import torch
@@ -21,11 +22,15 @@ from rules import catalog
 from rules.checkpoint import Checkpoints
 from rules.compiled import CompilerError
 from rules.dataset import Data
+from rules.memory import bytes_each, keep_freed, share
 from rules.net import Params
-from rules.pack_size import cached, fitting, in_groups
+from rules.pack_size import MOST_ON_DEVICE, in_groups, roughly, suited
 from rules.task import Task, task_of
 from rules.testing import RuleBrokenError, check_form
 from rules.train import Job, fit
+
+WARY = 4
+"""A network might take so many times what it takes roughly; where that fits, none is counted."""
 
 
 @dataclass
@@ -34,26 +39,51 @@ class Worker:
 
     data: Mapping[str, Data]
     threads: int = 1
+    gpus: float = 1.0  # how much of a GPU is its own, where it trains on one
     save_weights: bool = False  # send the evaluated networks' weights along with their rows
     replicas: int | None = None  # networks in a tensor; None: as suits the shape and the device
     place: Place | None = None  # for checkpoints of long packs; None: none are kept
+    memory: int | None = None  # bytes that networks may fill; None: half of the worker's share
     tasks: dict[tuple[str, float, int, str, str], Task] = field(default_factory=dict)
+    sizes: dict[str, int] = field(default_factory=dict)  # bytes of a network, by cell
 
     def __post_init__(self) -> None:
         self.shelf = Shelf(self.place)
         torch.set_num_threads(self.threads)  # more than one changes the order of sums
+        keep_freed()
 
     def train_pack(self, packed: Mapping[str, Any]) -> bytes:
         """Rows of a pack's trials, as an Arrow blob. Never raises: what fails is a row too."""
         pack = pack_from(packed)
         began = time.perf_counter()
         self.shelf.tidy()
-        groups = in_groups(len(pack.trials), self.replicas or together(pack.cell))
+        groups = in_groups(len(pack.trials), self.together(pack.trials))
         rows = [row for g in groups for row in self.rows(pack.trials[g.start : g.stop])]
         self.shelf.known.update(trial.id for trial in pack.trials)
         table = table_of(completed(rows, pack, time.perf_counter() - began))
         notes, self.shelf.notes = self.shelf.notes, []
         return to_blob(noted(with_weights(table, rows), notes))
+
+    def together(self, trials: Sequence[Trial]) -> int:
+        """How many of a cell's networks train as one tensor: as many as the study says.
+
+        Else as many as train best on the device and fit into its memory, which is counted where
+        it might not do.
+        """
+        cell = trials[0].cell
+        shape = cell.dims, cell.training.batch_size, getattr(torch, cell.training.dtype).itemsize
+        best = suited(*shape) if cell.device == "cpu" else MOST_ON_DEVICE
+        count = min(len(trials), self.replicas or best)
+        room = self.memory or share(cell.device, self.threads, self.gpus) // 2
+        if self.replicas or count * WARY * roughly(cell.dims, shape[-1]) <= room:
+            return count
+        if cell.content not in self.sizes:
+            try:
+                size = bytes_each(partial(_some, trials[0]), self.task(cell))
+            except (Exception, SystemExit):  # it will be a row
+                size = 1
+            self.sizes[cell.content] = size
+        return max(1, min(count, room // self.sizes[cell.content]))
 
     def preflight(self, packed: Mapping[str, Any]) -> str:
         """What is wrong with a tiny pack's rule, in one line; empty where nothing is."""
@@ -131,13 +161,8 @@ class Worker:
         return self.tasks[key]
 
 
-def together(cell: Cell) -> int:
-    """Networks of a cell that train best as one tensor, on the cell's device."""
-    shape = cell.dims, cell.training.batch_size, getattr(torch, cell.training.dtype).itemsize
-    if cell.device == "cpu":
-        return cached(*shape)
-    free, _ = torch.cuda.mem_get_info()
-    return fitting(*shape, room=free // 2)  # the rest is for measurements and for what a rule keeps
+def _some(trial: Trial, count: int) -> Job:
+    return job_of([trial] * count)
 
 
 def job_of(trials: Sequence[Trial]) -> Job:

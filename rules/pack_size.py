@@ -1,4 +1,4 @@
-"""How many networks train best as one tensor: a matter of caches and memory, never of results."""
+"""How many networks train best as one tensor: a matter of time and memory, never of results."""
 
 from __future__ import annotations
 
@@ -6,38 +6,38 @@ from itertools import pairwise
 
 from rules.dims import Dims
 
-CACHE = 2**19
-"""Bytes of a core's own cache that one layer's outputs may fill, for all networks of a tensor.
+FILL = 2**20
+"""Bytes that one layer's outputs fill, for all networks of a tensor.
 
-Measured on a core with 512 KiB of it: from there on a network takes 5 to 13 % longer at widths 64
-and 128, since every operation on a layer then fetches it from further away.
+Measured on cores with 512 KiB of cache each: from there on a network's step takes the same time to
+within 3 %, at widths 16 to 128, up to 256 networks; with a quarter of it 5 to 20 % longer.
 """
 
 LEAST = 8
-"""Below this a step's calls cost more than the cache saves."""
+"""Below this a step's calls take too large a part of it, however large the networks are."""
 
 MOST = 256
 """Networks beyond which nothing is gained on a CPU, however small they are."""
 
+MOST_ON_DEVICE = 4096
+"""Networks beyond which nothing is gained on a GPU."""
 
-def cached(dims: Dims, batch: int, itemsize: int) -> int:
-    """Networks of a tensor on a CPU: one layer's outputs, (replica, batch, units), fill the cache.
+
+def suited(dims: Dims, batch: int, itemsize: int) -> int:
+    """Networks of a tensor on a CPU: one layer's outputs, (replica, batch, units), fill `FILL`.
 
     `itemsize` is the bytes of a number.
     """
-    return min(MOST, max(LEAST, CACHE // (batch * max(dims.sizes[1:]) * itemsize)))
+    return min(MOST, max(LEAST, FILL // (batch * max(dims.sizes[1:]) * itemsize)))
 
 
-def fitting(dims: Dims, batch: int, itemsize: int, room: int, most: int = 4096) -> int:
-    """Networks of a tensor that fit into `room` bytes of a device's memory; at least one.
+def roughly(dims: Dims, itemsize: int) -> int:
+    """Bytes of a network that trains: a guess, from a third to ten times what is counted.
 
-    Counted are eight numbers a parameter (gradient, moments, feedback among them), five a unit
-    and example of the batch (output, slope, signal, two on the way), and for rules that send
-    shifted copies of every layer upwards two a unit, example and layer.
+    `memory.bytes_each` counts. Here it is eight numbers a parameter (gradient, moments, feedback
+    among them), and outputs for a thousand examples: the most that is evaluated at once.
     """
-    units = batch * sum(dims.sizes)
-    numbers = 8 * dims.parameter_count + (5 + 2 * dims.depth) * units
-    return max(1, min(most, room // (numbers * itemsize)))
+    return itemsize * (8 * dims.parameter_count + 1000 * sum(dims.sizes))
 
 
 def in_groups(count: int, size: int) -> list[range]:
