@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from math import inf
 from statistics import fmean
 from typing import Any
@@ -44,7 +45,7 @@ class Campaign:
         """The cells, in the order of the grid."""
         return [evaluation.cell for evaluation in self.evaluations]
 
-    @property
+    @cached_property
     def id(self) -> str:
         """A hash of all that decides what is asked, but for the number of rounds."""
         rule, search = self.cells[0].rule, self.search

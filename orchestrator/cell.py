@@ -30,7 +30,10 @@ TRAINING = (
 
 def canonical(value: Any) -> str:
     """JSON with sorted keys and no spaces: equal values give equal text."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return _ENCODER.encode(value)
+
+
+_ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
 def short_hash(value: Any) -> str:

@@ -6,7 +6,7 @@ import logging
 import os
 import re
 import sys
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,6 +19,8 @@ from orchestrator import ray_settings  # noqa: F401 - they must stand before Ray
 import ray
 from ray import tune
 from ray.tune.execution.tune_controller import TuneController
+from ray.tune.experiment import Trial
+from ray.tune.schedulers import FIFOScheduler
 from ray.tune.search import Searcher
 
 from orchestrator.nodes import Room, ScheduleError
@@ -174,6 +176,25 @@ class PumpSearcher(Searcher):
         """Nothing was saved."""
 
 
+class InTurn(FIFOScheduler):
+    """Starts packs in the order in which they came, as Tune does of its own accord.
+
+    Tune looks for the first through all that it ever ran: 4 ms a pack after 8,000 packs.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self._waiting: deque[Any] = deque()
+
+    def on_trial_add(self, tune_controller: TuneController, trial: Any) -> None:
+        self._waiting.append(trial)
+
+    def choose_trial_to_run(self, tune_controller: TuneController) -> Any:
+        while self._waiting and self._waiting[0].status != Trial.PENDING:
+            self._waiting.popleft()
+        return next((trial for trial in self._waiting if trial.status == Trial.PENDING), None)
+
+
 class PackTrial(tune.Trainable):
     """Trains one pack in one step, and then is used again for the next."""
 
@@ -253,6 +274,7 @@ def run(
             tune.with_resources(trainable, {"cpu": room.cpus, "gpu": room.gpus}),
             tune_config=tune.TuneConfig(
                 search_alg=searcher,
+                scheduler=InTurn(),
                 num_samples=-1,
                 max_concurrent_trials=10**6,  # the searcher keeps to the cluster's room itself
                 reuse_actors=True,
