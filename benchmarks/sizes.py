@@ -6,6 +6,8 @@ from argparse import ArgumentParser, Namespace
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
+SIDES = ("rulesweep", "plain Tune", "expert Tune", "process pool", "one loop")
+
 
 def size(default: Any, meaning: str) -> Any:
     """A field with its meaning, which becomes the help of its argument."""
@@ -18,6 +20,7 @@ class Sizes:
 
     workers: int = size(2, "packs or trials trained at once")
     repeats: int = size(1, "study: turns of every side, one after the other")
+    sides: tuple[str, ...] = size(SIDES, "study: who runs it; rulesweep among them")
     rules: tuple[str, ...] = size(("bp", "fa", "dfa", "sdil"), "study: rules")
     depths: tuple[int, ...] = size((2, 4), "study: depths")
     width: int = size(32, "study: width")

@@ -29,13 +29,13 @@ AIMS: dict[str, dict[str, float]] = {
 
 def measure(sizes: Sizes) -> list[Number]:
     """Networks a minute of every side, turn by turn, and the ratios within a turn."""
-    turns = [{name: networks_a_minute(sizes, name) for name in SIDES} for _ in range(sizes.repeats)]
-    numbers = [number(name, (t[name] for t in turns), "networks/min") for name in SIDES]
-    ours = "rulesweep"
+    sides, ours = sizes.sides, "rulesweep"
+    turns = [{name: networks_a_minute(sizes, name) for name in sides} for _ in range(sizes.repeats)]
+    numbers = [number(name, (t[name] for t in turns), "networks/min") for name in sides]
     return [
         *numbers,
         *(number(f"ratio to {name}", (t[ours] / t[name] for t in turns), "x", **aim)
-          for name, aim in AIMS.items()),
+          for name, aim in AIMS.items() if name in sides),
     ]  # fmt: skip
 
 
