@@ -51,7 +51,9 @@ class Number:
         }
 
 
-def number(name: str, samples: float | Iterable[float], unit: str = "", **aim: float | None) -> Number:
+def number(
+    name: str, samples: float | Iterable[float], unit: str = "", **aim: float | None
+) -> Number:
     """A Number from one sample or from many."""
     values = (samples,) if isinstance(samples, int | float) else tuple(samples)
     return Number(name, tuple(map(float, values)), unit, **aim)
