@@ -26,11 +26,11 @@ from rules.compiled import compiling
 from rules.compiled import step as compiled_step
 from rules.dims import dims_of
 from rules.learner import Learner
+from rules.memory import bytes_each, keep_freed
 from rules.net import Net
 from rules.optimizer import Scales
-from rules.pack_size import fitting
 from rules.settings import Network, Training
-from rules.task import Examples
+from rules.task import Examples, Task
 from rules.train import Job, start, take_step
 
 BATCH, EXAMPLES, CLASSES = 128, 8192, 10
@@ -65,10 +65,17 @@ class Pack:
 
     def learner(self, seeds: range | None = None) -> Learner:
         """Fresh networks, of the seeds 0, 1, ... unless told otherwise."""
-        places = tuple(seeds or range(self.count))
-        rates = (0.01,) * len(places)
-        job = Job(self.network, self.training, BP(), places, places, rates, None)
-        return start(job, self.dims, self.device)
+        return start(self.job(tuple(seeds or range(self.count))), self.dims, self.device)
+
+    def job(self, seeds: tuple[int, ...]) -> Job:
+        """Backpropagation at one rate."""
+        rates = (0.01,) * len(seeds)
+        return Job(self.network, self.training, BP(), seeds, seeds, rates, None)
+
+    def counted(self) -> int:
+        """Bytes of all networks while they train and are evaluated, as a worker counts them."""
+        task = Task(self.examples, None, None)
+        return self.count * bytes_each(lambda count: self.job(tuple(range(count))), task)
 
     def step(self, learner: Learner, *, compile: bool = False) -> Step:
         """One step on the examples at an index (replica, batch), in place."""
@@ -104,7 +111,7 @@ def graph(pack: Pack, learner: Learner) -> Step:
     """All of a step's kernels as one launch."""
     step, index = pack.step(learner), pack.order[: len(learner.replicas)]
     static = index.clone()
-    side = torch.cuda.Stream()
+    side: Any = torch.cuda.Stream()  # type: ignore[no-untyped-call]
     side.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(side):
         for _ in range(3):
@@ -159,17 +166,18 @@ def measured(pack: Pack, mode: str, best: float, least: float) -> Row:
     step(pack.order)
     made = time.perf_counter() - began
     took = seconds(lambda: step(pack.order), pack.device, least)
-    row = {
+    if cuda:
+        taken = torch.cuda.max_memory_allocated() - before
+    row: Row = {
         "pack": pack.count,
         "mode": mode,
         "networks_steps_a_second": pack.count / took,
         "share_of_product": pack.operations / took / best,
         "seconds_to_make": made,
+        "megabytes_counted": pack.counted() / 2**20,
     }
     if cuda:
-        row["megabytes"] = (torch.cuda.max_memory_allocated() - before) / 2**20
-        room = round(row["megabytes"] * 2**20)
-        row["networks_that_would_be_put_there"] = fitting(pack.dims, BATCH, 4, room)
+        row["megabytes"] = taken / 2**20
     return row
 
 
@@ -216,6 +224,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, help="a JSON file")
     given = parser.parse_args()
     torch.set_num_threads(1)
+    keep_freed()
     devices = [torch.device("cpu")] + [torch.device("cuda")] * torch.cuda.is_available()
     name = torch.cuda.get_device_name() if len(devices) > 1 else "no GPU"
     print(f"torch {torch.__version__}, python {platform.python_version()}, {name}")

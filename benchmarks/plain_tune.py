@@ -51,7 +51,9 @@ def train_network(config: dict[str, Any], cell: Cell, data: Data) -> None:
 class NetworkTrial(tune.Trainable):
     """The same as a class, whose process is used again for the next network."""
 
-    def setup(self, config: dict[str, Any], cell: Cell, data: Data) -> None:
+    def setup(  # type: ignore[override]
+        self, config: dict[str, Any], cell: Cell, data: Data
+    ) -> None:
         self.cell, self.data = cell, data
 
     def reset_config(self, new_config: dict[str, Any]) -> bool:

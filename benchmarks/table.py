@@ -52,7 +52,7 @@ def measure(sizes: Sizes) -> list[Number]:
             "load": lambda: load_trials(folder),
             "resume": lambda: Pump(grid := expand(study), Store(folder), study_id(grid)),
             "plan": lambda: plan(study, folder, measure=False),
-            "status": lambda: list(status(folder, failed=False)),
+            "status": lambda: list(status(folder, failed=False, name="bench")),
         }
         samples = {
             name: [seconds(work) for _ in range(sizes.samples)] for name, work in works.items()

@@ -120,7 +120,7 @@ class Training(Part):
     optimizer: Literal["sgd", "adam"] = "sgd"
     schedule: Literal["constant", "linear", "cosine"] = "constant"
     warmup: Share = 0.0  # share of the steps in which the learning rate rises, before the schedule
-    compile: Flag = False  # the step as machine code: half a minute a shape, then faster
+    compile: Flag = False  # the step as machine code: about a minute a shape, then faster
     match_compute: Line | None = None  # a label: every rule takes the steps this one's cost buys
 
     @model_validator(mode="before")

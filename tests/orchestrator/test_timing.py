@@ -45,9 +45,9 @@ def test_the_time_of_a_long_run_stands_beside_what_a_plan_says(
 
 def test_a_plan_says_where_compiling_may_pay(small):
     short = replace(plan(small(), measure=False), seconds=100.0, workers=2)
-    long = replace(short, seconds=10_000.0)  # 4 cells of 30 s to compile against 20,000 s
+    long = replace(short, seconds=10_000.0)  # 4 cells of a minute to compile against 20,000 s
     assert short.warnings == []
     (told,) = long.warnings
-    assert told.startswith("training.compile: the steps of 4 cells compile in about 2 min 0 s, and")
+    assert told.startswith("training.compile: the steps of 4 cells compile in about 4 min 0 s, and")
     already = small(training={"steps": 10, "batch_size": 16, "record": 2, "compile": True})
     assert replace(plan(already, measure=False), seconds=10_000.0).warnings == []
