@@ -21,6 +21,7 @@ from rules.dims import dims_of
 from rules.learner import Learner
 from rules.memory import keep_freed
 from rules.net import Net
+from rules.rule import Rule
 from rules.settings import Network, Training
 from rules.streams import Streams
 from rules.task import Examples, Task, task_of
@@ -96,14 +97,12 @@ def step_seconds(
 
 
 def bench(
-    rule: str, network: Network, replicas: int, task: Task, *, compile: bool = False
+    rule: Rule, network: Network, replicas: int, task: Task, *, compile: bool = False
 ) -> Bench:
     """A pack of networks that differ in their seeds."""
     training = Training(steps=1, batch_size=BATCH, compile=compile)
     seeds = tuple(range(replicas))
-    job = Job(
-        network, training, catalog.find(rule)(), seeds, seeds, (0.01,) * replicas, measure=None
-    )
+    job = Job(network, training, rule, seeds, seeds, (0.01,) * replicas, measure=None)
     dims = dims_of(network, task.train.x.shape[1], task.train.classes or 1)
     learner = start(job, dims, torch.device("cpu"))
     return Bench(Net(network.activation), learner, training, task)
@@ -153,10 +152,10 @@ def measure(sizes: Sizes) -> list[Number]:
     return numbers
 
 
-def packed(rule: str, network: Network, inputs: int, sizes: Sizes, *, peer: bool) -> list[Number]:
+def packed(name: str, network: Network, inputs: int, sizes: Sizes, *, peer: bool) -> list[Number]:
     """Networks x steps a second in packs of every size, their gain, and their share of the peak."""
-    task, dims = random_task(inputs), dims_of(network, inputs, 10)
-    aims = AIMS.get(network.width, {}) if rule == "bp" else {}
+    task, dims, rule = random_task(inputs), dims_of(network, inputs, 10), catalog.find(name)()
+    aims = AIMS.get(network.width, {}) if name == "bp" else {}
     counts = [count for count in sizes.pack_sizes if count * network.width <= LARGEST]
     turns: dict[Any, Bench | Other] = {n: bench(rule, network, n, task) for n in counts}
     turns["peak"] = peak()
@@ -165,8 +164,8 @@ def packed(rule: str, network: Network, inputs: int, sizes: Sizes, *, peer: bool
     for n in (n for n in PEERS if peer and n in counts):
         turns["JAX", n] = Other(jax_peer.stepper(dims.sizes, n, BATCH), jax_peer.STEPS)
     seconds = step_seconds(turns, sizes.samples, sizes.seconds)
-    name = f"{rule}, depth {network.depth}, width {network.width}, {inputs} inputs"
-    flop = BATCH * (dims.core_operations + catalog.find(rule)().operations(dims))
+    name = f"{name}, depth {network.depth}, width {network.width}, {inputs} inputs"
+    flop = BATCH * (dims.core_operations + rule.operations(dims))
     best = [2 * SIDE**3 / s for s in seconds["peak"]]
     numbers = [number(f"{name}: matrix-product peak", (b / 1e9 for b in best), "GFLOP/s")]
     for n in counts:

@@ -9,9 +9,12 @@ from benchmarks.packing import BATCH, EPOCH, bench, over, step_seconds, task
 from benchmarks.sizes import Sizes
 from rules import catalog
 from rules.dims import Dims, dims_of
+from rules.rule import Rule
+from rules.sdil import SDIL
 from rules.settings import Network
 from rules.task import Task
 
+SPARSE = "sdil, perturbing every 4th step,"
 REPLICAS = 16
 """Networks in the packs by which the rules are compared."""
 
@@ -29,19 +32,22 @@ def compared(network: Network, data: Task, sizes: Sizes) -> list[Number]:
 
     The operations are those of the products of a whole step, the core's and the rule's.
     """
-    benches = {rule: bench(rule, network, REPLICAS, data) for rule in catalog.BUILT_IN}
+    rules = {name: catalog.find(name)() for name in catalog.BUILT_IN}
+    rules |= {SPARSE: SDIL(pert_every=4)}
+    benches = {name: bench(rule, network, REPLICAS, data) for name, rule in rules.items()}
     seconds = step_seconds(benches, sizes.samples, sizes.seconds)
     dims = dims_of(network, data.train.x.shape[1], data.train.classes or 1)
     name = f"depth {network.depth}, width {network.width}, pack of {REPLICAS}"
     numbers = [number(f"step of bp, {name}", (1000 * s for s in seconds["bp"]), "ms")]
     for rule in [rule for rule in benches if rule != "bp"]:
         ratios = over(seconds[rule], seconds["bp"])
-        asked = operations(rule, dims) / operations("bp", dims)
-        numbers.append(number(f"step of {rule} over bp", ratios, "x"))
+        asked = operations(rules[rule], dims) / operations(rules["bp"], dims)
+        most = 1.2 * asked if rule == SPARSE else None
+        numbers.append(number(f"step of {rule} over bp", ratios, "x", at_most=most))
         numbers.append(number("  operations of its equations over bp's", asked, "x"))
     return numbers
 
 
-def operations(rule: str, dims: Dims) -> float:
+def operations(rule: Rule, dims: Dims) -> float:
     """Floating-point operations of a step for one example."""
-    return dims.core_operations + catalog.find(rule)().operations(dims)
+    return dims.core_operations + rule.operations(dims)

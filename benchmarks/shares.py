@@ -59,7 +59,7 @@ def seconds(rule: str, data: Task, sizes: Sizes) -> tuple[float, float, float, f
         NETWORK, training, catalog.find(rule)(), seeds, seeds, (0.01,) * count, measure=measured
     )
     aligned = replace(measured, alignment=True)
-    alone = bench(rule, NETWORK, count, data).epochs(sizes.share_epochs) * steps
+    alone = bench(catalog.find(rule)(), NETWORK, count, data).epochs(sizes.share_epochs) * steps
     return (
         alone,
         clocked(job, data),
