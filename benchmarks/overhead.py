@@ -96,7 +96,7 @@ def measure(sizes: Sizes) -> list[Number]:
     assert pump.finished
     quarters = [milliseconds(part) for part in quarters_of(pump.times)]
     return [
-        number("a pack", milliseconds(pump.times), "ms", at_most=50),
+        number("a pack", milliseconds(pump.times), "ms", at_most=35),
         *(number(f"a pack, quarter {i}", q, "ms") for i, q in enumerate(quarters, start=1)),
         number("last quarter over the first", quarters[-1] / quarters[0], "x", at_most=1.2),
         number("driver's growth a pack, last quarter", growth(pump.megabytes), "KB"),
