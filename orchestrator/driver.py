@@ -144,11 +144,10 @@ def _train_here(pump: Pump, tries: Mapping[str, Pack]) -> None:
 
 def settings(study: Study, place: Place | None = None) -> dict[str, Any]:
     """What a study says to its workers, and where their checkpoints go."""
-    given = study.resources.replicas
     return {
         "threads": study.resources.cpus,
         "save_weights": study.measure.save_weights,
-        "replicas": None if given == "auto" else given,
+        "replicas": study.resources.together,
         "place": place,
     }
 

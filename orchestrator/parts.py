@@ -236,6 +236,11 @@ class Resources(Part):
     replicas: CountOrAuto = "auto"
 
     @property
+    def together(self) -> int | None:
+        """Networks of a tensor, where the study says so; else the worker does."""
+        return None if self.replicas == "auto" else self.replicas
+
+    @property
     def least_gpus(self) -> float:
         """The share of a GPU that a worker takes at least."""
         return 1 / MOST_SHARING if self.gpus == "auto" else self.gpus

@@ -93,8 +93,7 @@ def _times(cell: Cell, grid: Grid) -> Times:
 
     rates = dict(cell.rule.fixed) | {name: low for name, low, _ in cell.rule.space}
     resources = grid.study.resources
-    given = None if resources.replicas == "auto" else resources.replicas
-    worker = Worker(grid.data, resources.cpus, replicas=given)
+    worker = Worker(grid.data, resources.cpus, replicas=resources.together)
     task = worker.task(cell)
 
     def pack(count: int, steps: int, *record: int, tuning: bool = True) -> list[Trial]:

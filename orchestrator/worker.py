@@ -24,7 +24,7 @@ from rules.compiled import CompilerError
 from rules.dataset import Data
 from rules.memory import bytes_each, keep_freed, share
 from rules.net import Params
-from rules.pack_size import MOST_ON_DEVICE, in_groups, roughly, suited
+from rules.pack_size import in_groups, roughly, suited
 from rules.task import Task, task_of
 from rules.testing import RuleBrokenError, check_form
 from rules.train import Job, fit
@@ -67,12 +67,12 @@ class Worker:
     def together(self, trials: Sequence[Trial]) -> int:
         """How many of a cell's networks train as one tensor: as many as the study says.
 
-        Else as many as train best on the device and fit into its memory, which is counted where
-        it might not do.
+        Else as many as train best on a CPU, or all on a GPU, if they fit into the memory, which is
+        counted where it might not do.
         """
         cell = trials[0].cell
         shape = cell.dims, cell.training.batch_size, getattr(torch, cell.training.dtype).itemsize
-        best = suited(*shape) if cell.device == "cpu" else MOST_ON_DEVICE
+        best = suited(*shape) if cell.device == "cpu" else len(trials)
         count = min(len(trials), self.replicas or best)
         room = self.memory or share(cell.device, self.threads, self.gpus) // 2
         if self.replicas or count * WARY * roughly(cell.dims, shape[-1]) <= room:

@@ -152,7 +152,7 @@ class CalledBack(Streams):
         return torch.zeros((self.keys.shape[0], *shape), dtype=self.dtype, device=self.device)
 
 
-@torch.library.custom_op("rulesweep::normal", mutates_args=())
+@torch.library.custom_op("rules::normal", mutates_args=())
 def normal(
     seeds: Tensor,
     purpose: str,

@@ -19,9 +19,6 @@ LEAST = 8
 MOST = 256
 """Networks beyond which nothing is gained on a CPU, however small they are."""
 
-MOST_ON_DEVICE = 4096
-"""Networks beyond which nothing is gained on a GPU."""
-
 
 def suited(dims: Dims, batch: int, itemsize: int) -> int:
     """Networks of a tensor on a CPU: one layer's outputs, (replica, batch, units), fill `FILL`.

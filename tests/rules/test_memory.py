@@ -1,3 +1,4 @@
+import os
 import platform
 import subprocess
 import sys
@@ -7,7 +8,7 @@ import torch
 
 from rules import catalog
 from rules.dims import dims_of
-from rules.memory import Held, bytes_each
+from rules.memory import Held, bytes_each, share
 from rules.pack_size import roughly
 from rules.settings import Network, Training
 from rules.task import Examples, Task
@@ -42,7 +43,7 @@ print((getrusage(RUSAGE_SELF).ru_minflt - before) / 40)
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only glibc is told to keep memory")
 def test_a_step_uses_the_memory_of_the_last_one_and_asks_the_system_for_none():
     run = subprocess.run([sys.executable, "-c", PAGES_OF_A_STEP], stdout=-1, check=True)
-    assert float(run.stdout) < 64  # of some 2,500 pages that it writes
+    assert float(run.stdout) < 64  # of some 2,000 that it would ask for
 
 
 def test_bytes_count_while_a_tensor_or_a_view_of_it_lives():
@@ -87,3 +88,9 @@ def test_the_bytes_of_a_network_tell_what_a_pack_takes(rule, width, batch):
     assert taken(12) - taken(1) == pytest.approx(11 * each, rel=0.05)
     assert each > 2 * 4 * dims.parameter_count  # weights and their momentum
     assert each / 3 < roughly(dims, 4) < 10 * each
+
+
+def test_workers_of_a_machine_share_its_memory():
+    one, all_ = share("cpu", 1, 1.0), share("cpu", 10**6, 1.0)
+    assert one == all_ // os.cpu_count()
+    assert share("cpu", 2, 1.0) in (2 * one, 2 * one + 1, all_)
