@@ -192,7 +192,7 @@ class InTurn(FIFOScheduler):
     def choose_trial_to_run(self, tune_controller: TuneController) -> Any:
         while self._waiting and self._waiting[0].status != Trial.PENDING:
             self._waiting.popleft()
-        return next((trial for trial in self._waiting if trial.status == Trial.PENDING), None)
+        return self._waiting[0] if self._waiting else None
 
 
 class PackTrial(tune.Trainable):
