@@ -2,7 +2,7 @@
 
 import re
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -39,8 +39,12 @@ _FIGURES = {
 }
 
 
-def draw_all(run: str | Path, out: str | Path | None = None) -> list[Path]:
+def draw_all(
+    run: str | Path, out: str | Path | None = None, tell: Callable[[Path], None] = lambda path: None
+) -> list[Path]:
     """Draw the run's figures into `out`, by default its folder `figures`; the paths written.
+
+    Each path is told as soon as it is written.
 
     A figure is drawn where the table has something for it. An incomplete table is drawn as far
     as it goes, and every caption says how much is missing. Figures that were drawn there before,
@@ -48,13 +52,16 @@ def draw_all(run: str | Path, out: str | Path | None = None) -> list[Path]:
     """
     run = store.opened(run)
     folder = run / "figures" if out is None else Path(out)
-    written = draw_frame(load_trials(run), folder, declared(run))
+    written = draw_frame(load_trials(run), folder, declared(run), tell)
     replace_list(folder, written)
     return written
 
 
 def draw_frame(
-    df: pd.DataFrame, folder: Path, compare: Mapping[str, Any] | None = None
+    df: pd.DataFrame,
+    folder: Path,
+    compare: Mapping[str, Any] | None = None,
+    tell: Callable[[Path], None] = lambda path: None,
 ) -> list[Path]:
     """Draw the figures of a trial table that is already loaded; the paths written.
 
@@ -70,8 +77,10 @@ def draw_frame(
         for suffix, part in split(df, module.SPLIT):
             with style():
                 plot = module.figure(part, of, note, **whole)
-                if plot:
-                    written += save(plot.figure, folder / f"{name}{suffix}", plot.data)
+                saved = save(plot.figure, folder / f"{name}{suffix}", plot.data) if plot else []
+            written += saved
+            for path in saved:
+                tell(path)
     return [*written, *write_files(df, folder)]
 
 

@@ -26,7 +26,9 @@ NETWORK: list[str] = [
 CURVES = ("train_loss", "validation_loss", "test_loss", "test_accuracy", "alignment")
 """What is recorded during training; each has a list column `curve_<name>`."""
 
-_DTYPES = {"string": "string", "int64": "Int64", "double": "float64", "bool": "boolean"}
+_DTYPES = {
+    pa.string(): pd.StringDtype(), pa.int64(): pd.Int64Dtype(), pa.bool_(): pd.BooleanDtype()
+}  # fmt: skip
 
 
 def load_trials(run: str | Path, prefix: str | None = None) -> pd.DataFrame:
@@ -46,13 +48,18 @@ def frame_of(table: pa.Table) -> pd.DataFrame:
 
 
 def _series(table: pa.Table, column: store.Column) -> pd.Series:
-    dtype = _DTYPES.get(str(column.dtype), "object")
-    return pd.Series(table[column.name].to_pylist(), dtype=dtype)
+    values = table[column.name]
+    if pa.types.is_list(column.dtype):
+        return pd.Series(values.to_pylist(), dtype="object")
+    series: pd.Series = values.to_pandas(types_mapper=_DTYPES.get)
+    return series
 
 
 def _searched(df: pd.DataFrame) -> pd.DataFrame:
-    values = [json.loads(text) for text in df["hyperparameters"].fillna("{}")]
-    names = sorted({name for row in values for name in row})
+    texts = df["hyperparameters"].fillna("{}")
+    read = {text: json.loads(text) for text in texts.unique()}
+    values = [read[text] for text in texts]
+    names = sorted({name for row in read.values() for name in row})
     return pd.DataFrame(
         {f"hp_{name}": [row.get(name, np.nan) for row in values] for name in names}, index=df.index
     )

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from math import inf
 from statistics import fmean
-from typing import Any
+from typing import Any, NamedTuple
 
 from orchestrator.cell import Cell, canonical, short_hash
 from orchestrator.grid import Evaluation, Grid
 from orchestrator.search import Search
 from orchestrator.spec import SearchSpec
-from orchestrator.trial import Point, Trial, rounded, trial_of
+from orchestrator.trial import Point, Trial, own_seeds, rounded, trials_of
 
 DIVERGED = 10.0
 """The loss of a diverged network in the search: so many times its loss at the start."""
@@ -22,8 +22,7 @@ Answer = Mapping[str, Any]
 """What the table knows of a finished network: its status and the values that choose."""
 
 
-@dataclass(frozen=True)
-class Wanted:
+class Wanted(NamedTuple):
     """A network, and why a campaign wants it."""
 
     trial: Trial
@@ -88,30 +87,33 @@ class Campaign:
 
     def tuning(self, round_: int, points: Sequence[Point]) -> list[Wanted]:
         """A round's networks, those of a point side by side."""
+        seeds = [(seed, seed) for seed in self.search.seed_list]
         return [
-            Wanted(
-                trial_of(evaluation.cell, (seed, seed), point, tuning=True),
-                "tune",
-                round_,
-                place,
-                evaluation.target,
-            )
+            Wanted(trial, "tune", round_, place, evaluation.target)
             for place, point in enumerate(points)
             for evaluation in self.evaluations
-            for seed in self.search.seed_list
+            for trial in trials_of(evaluation.cell, seeds, point, tuning=True)
         ]
 
     def evaluating(self, best: Point) -> list[Wanted]:
         """The networks that report: fresh seeds, the chosen point."""
-        wanted = (
-            Wanted(trial_of(e.cell, seeds, best, tuning=False), "evaluate", target=e.target)
-            for e in self.evaluations
-            for seeds in e.seeds
-        )
-        return list({w.trial.id: w for w in wanted}.values())
+        return [
+            Wanted(trial, "evaluate", target=evaluation.target)
+            for evaluation in self.evaluations
+            for trial in trials_of(evaluation.cell, evaluation.seeds, best, tuning=False)
+        ]
+
+    @cached_property
+    def sizes(self) -> list[tuple[Cell, str, int]]:
+        """The networks that the campaign will want: by cell and phase, how many."""
+        tuned = self.rounds * self.search.points * len(self.search.seed_list)
+        tuning = [(cell, "tune", tuned) for cell in self.cells] if tuned else []
+        return tuning + [
+            (e.cell, "evaluate", len(own_seeds(e.cell, e.seeds))) for e in self.evaluations
+        ]
 
     def outline(self) -> list[Wanted]:
-        """Every network the campaign will want, at a placeholder rate: for counting ahead."""
+        """The same networks one by one, at a placeholder rate: for planning ahead."""
         nowhere: Point = {"lr": 0.0}
         tuning = [
             w for r in range(self.rounds) for w in self.tuning(r, [nowhere] * self.search.points)

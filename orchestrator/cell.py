@@ -125,6 +125,11 @@ class Cell:
             "residual": self.network.residual,
         }
 
+    @cached_property
+    def place(self) -> tuple[Any, ...]:
+        """Its rule's label, and where it stands in the grid."""
+        return self.rule.label, *self.axes.values()
+
     @property
     def cost(self) -> float:
         """Floating-point operations of training one of its networks."""

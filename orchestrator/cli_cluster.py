@@ -154,7 +154,7 @@ def fetch_command(
     from orchestrator.store import trials
 
     folder, screen = fetch(run, out), console()
-    statuses = trials(folder)["status"].to_pylist()
+    statuses = trials(folder, ["status"])["status"].to_pylist()
     pending = statuses.count("pending")
     printer(screen)(f"{folder}: {len(statuses)} networks, {pending} pending")
     if figures:

@@ -70,9 +70,12 @@ def show_figures(folder: Path, screen: Console) -> None:
     from orchestrator.show import summary
 
     say = printer(screen)
-    for path in draw_all(folder):
+
+    def tell(path: Path) -> None:
         if path.suffix == ".png":
             say(f"figure {path}")
+
+    draw_all(folder, tell=tell)
     show(summary(folder), screen)
 
 
@@ -162,7 +165,7 @@ def merge_command(run: Run) -> None:
     from orchestrator.store import trials
 
     done = merge(run)
-    pending = trials(run)["status"].to_pylist().count("pending")
+    pending = trials(run, ["status"])["status"].to_pylist().count("pending")
     printer(console())(
         f"{run}: {done.results} results of {done.shards} shards are in its table; "
         f"{pending} networks are missing; figures: rulesweep figures {run}"

@@ -133,9 +133,14 @@ def named(*kinds: str) -> list[str]:
 
 def table_of(rows: Sequence[Mapping[str, Any]]) -> pa.Table:
     """Rows as a table with every column; what a row leaves out is null."""
-    return pa.table(
-        {f.name: pa.array([row.get(f.name) for row in rows], f.type) for f in SCHEMA}, schema=SCHEMA
-    )
+    told = set[str]().union(*rows)
+
+    def column(field: pa.Field) -> pa.Array:
+        if field.name not in told:
+            return pa.nulls(len(rows), field.type)
+        return pa.array([row.get(field.name) for row in rows], field.type)
+
+    return pa.table([column(field) for field in SCHEMA], schema=SCHEMA)
 
 
 def noted(table: pa.Table, notes: Sequence[str]) -> pa.Table:

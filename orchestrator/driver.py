@@ -94,7 +94,7 @@ def run(  # noqa: PLR0913 - all but the study have defaults, and go by name
         if not keep_changed:
             _refuse_changed(pump, folder)
         describe(folder, grid, source, paths, mirror)
-        pump.write_plans()
+        pump.plans.write()
         log.info(TO_DO, study.name, sum(pump.counts.values()), pump.missing)
         tries = packs(pump) if preflight else {}
         here = partial(_train_here, pump, tries)
@@ -111,7 +111,7 @@ def _table(folder: Path, grid: Grid, shard: Shard | None, mirror: Mirror | None)
     """The table to write to; a shard's readers are to see the whole study from the start."""
     store = Store(folder, owner=True, shard=shard.name if shard else "", mirror=mirror)
     if shard:
-        Pump(grid, store, study_id(grid)).write_plans()
+        Pump(grid, store, study_id(grid)).plans.write()
     return store
 
 

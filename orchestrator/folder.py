@@ -137,7 +137,7 @@ def describe(
         "name": grid.study.name,
         "paths": list(paths),
         "campaigns": [[c.cells[0].rule.label, c.id] for c in campaigns(grid)],
-        "shapes": [[e.cell.rule.label, *e.cell.axes.values()] for e in grid.evaluations],
+        "shapes": [e.cell.place for e in grid.evaluations],
         "cells": cells,
         "sources": sources(grid),
     }

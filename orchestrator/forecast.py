@@ -18,6 +18,7 @@ from orchestrator.store import Store
 from orchestrator.sweep import Pump
 from orchestrator.telling import Result
 from orchestrator.timing import COMPILING, core_seconds, left_of
+from orchestrator.trial import own_seeds
 
 
 @dataclass(frozen=True)
@@ -103,7 +104,7 @@ def expected(study: Study, result: Result, data_dir: Path | None = None) -> floa
 def _weights(evaluation: Evaluation) -> int:
     """Bytes of the weights of a cell's evaluated networks."""
     cell = evaluation.cell
-    networks = {(init, feedback if cell.rule.draws else 0) for init, feedback in evaluation.seeds}
+    networks = own_seeds(cell, evaluation.seeds)
     bytes_each = cell.dims.parameter_count * int(cell.training.dtype.removeprefix("float")) // 8
     return len(networks) * bytes_each
 

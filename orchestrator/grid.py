@@ -235,11 +235,11 @@ def _seeds(block: GridBlock) -> tuple[tuple[int, int], ...]:
 
 
 def _refuse_equal(evaluations: tuple[Evaluation, ...]) -> None:
-    seen: set[str] = set()
+    seen = set[tuple[Any, ...]]()
     for cell in (evaluation.cell for evaluation in evaluations):
-        key = f"{cell.rule.label}: {cell.axes}"
-        if key in seen:
-            raise StudyError([f"grid: the cell {key} stands there twice; blocks must not overlap"])
-        seen.add(key)
+        if cell.place in seen:
+            told = f"{cell.rule.label}: {cell.axes}"
+            raise StudyError([f"grid: the cell {told} stands there twice; blocks must not overlap"])
+        seen.add(cell.place)
     if not seen:
         raise StudyError(["grid: no cell is left; exclude drops them all"])

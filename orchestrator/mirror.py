@@ -113,16 +113,16 @@ class Mirror:
         named = [(path, self._name(path)) for path in files if path.is_file()]
         _at_once(lambda pair: self.put(*pair), named)
 
-    def drop(self, path: Path) -> None:
-        """Delete a file of the mirror, in the storage first."""
+    def drop(self, *paths: Path) -> None:
+        """Delete files of the mirror, in the storage first."""
         self.guard()
-        self.remote.delete(self._name(path))
-        path.unlink(missing_ok=True)
+        _at_once(lambda path: self.remote.delete(self._name(path)), paths)
+        for path in paths:
+            path.unlink(missing_ok=True)
 
     def clear(self, name: str) -> None:
         """Delete a folder of the mirror and what it mirrors; what it does not have stays."""
-        for path in [p for p in (self.folder / name).rglob("*") if p.is_file()]:
-            self.drop(path)
+        self.drop(*(path for path in (self.folder / name).rglob("*") if path.is_file()))
         shutil.rmtree(self.folder / name, ignore_errors=True)
 
     def set_aside(self) -> None:

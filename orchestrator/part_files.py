@@ -7,7 +7,7 @@ import json
 import os
 import socket
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any
 
@@ -73,8 +73,10 @@ def write_part(folder: Path, number: int, table: pa.Table) -> Path:
     return path
 
 
-def read_parts(folder: Path, *, owner: bool = False) -> list[tuple[Path, pa.Table]]:
-    """Every whole part of a table, oldest first; one that is damaged or foreign is named.
+def read_parts(
+    folder: Path, *, owner: bool = False, columns: Collection[str] = ()
+) -> list[tuple[Path, pa.Table]]:
+    """Every whole part of a table, oldest first, or some columns of it; a damaged one is named.
 
     The owner of the folder sets such parts aside, and what a kill left half written: they are
     moved to `damaged/` and never deleted, and their networks train again.
@@ -82,21 +84,32 @@ def read_parts(folder: Path, *, owner: bool = False) -> list[tuple[Path, pa.Tabl
     Raises:
         StoreError: the owner meets a part that a newer rulesweep wrote.
     """
-    parts = []
-    for path in sorted((folder / "trials").glob("part-*.parquet")):
+    read: dict[Path, pa.Table | None] = {}  # None: not to be read
+    while True:
+        paths = sorted((folder / "trials").glob("part-*.parquet"))
         try:
-            parts.append((path, _checked(_whole(path))))
+            for path in paths:
+                if path not in read:
+                    read[path] = _read(path, columns, owner=owner)
         except FileNotFoundError:  # its owner has just merged it into another
-            return read_parts(folder, owner=owner)
-        except (pa.ArrowException, OSError, ValueError) as error:
-            reason = str(error).partition("\n")[0]
-            if owner and isinstance(error, NewerError):
-                raise StoreError(f"{path}: {reason}; run the study with that one") from error
-            end = f"it is set aside in {_set_aside(path)}" if owner else "it is left out"
-            sys.stderr.write(f"rulesweep: {path} cannot be read, {end}: {reason}\n")
-    for path in (folder / "trials").glob(".part-*.tmp") if owner else ():
-        _set_aside(path)
-    return parts
+            continue
+        for path in (folder / "trials").glob(".part-*.tmp") if owner else ():
+            _set_aside(path)
+        return [(path, table) for path in paths if (table := read[path]) is not None]
+
+
+def _read(path: Path, columns: Collection[str], *, owner: bool) -> pa.Table | None:
+    try:
+        return _whole(path, columns)
+    except FileNotFoundError:
+        raise
+    except (pa.ArrowException, OSError, ValueError) as error:
+        reason = str(error).partition("\n")[0]
+        if owner and isinstance(error, NewerError):
+            raise StoreError(f"{path}: {reason}; run the study with that one") from error
+        end = f"it is set aside in {_set_aside(path)}" if owner else "it is left out"
+        sys.stderr.write(f"rulesweep: {path} cannot be read, {end}: {reason}\n")
+        return None
 
 
 def shard_folders(run: Path) -> list[Path]:
@@ -104,9 +117,10 @@ def shard_folders(run: Path) -> list[Path]:
     return sorted(path for path in (run / "shards").glob("*-of-*") if path.is_dir())
 
 
-def read_run(run: Path) -> list[tuple[Path, pa.Table]]:
+def read_run(run: Path, columns: Collection[str] = ()) -> list[tuple[Path, pa.Table]]:
     """The parts of a run's table and of its shards' tables, for readers."""
-    return [part for folder in (run, *shard_folders(run)) for part in read_parts(folder)]
+    folders = (run, *shard_folders(run))
+    return [part for folder in folders for part in read_parts(folder, columns=columns)]
 
 
 class NewerError(ValueError):
@@ -126,12 +140,17 @@ def _digest(content: Any) -> str:
 
 
 def is_whole(path: Path, content: bytes | None = None) -> bool:
-    """Whether a part's bytes are those that were written; older parts do not say."""
-    _, _, written = path.stem.removeprefix("part-").partition("-")
+    """Whether a part's bytes are those that were written, as far as its name tells."""
+    written = _written(path)
     return not written or written == _digest(path.read_bytes() if content is None else content)
 
 
-def _whole(path: Path) -> pa.Table:
+def _written(path: Path) -> str:
+    """The hash of the bytes that were written, as a part's name tells; older parts do not."""
+    return path.stem.removeprefix("part-").partition("-")[2]
+
+
+def _whole(path: Path, columns: Collection[str]) -> pa.Table:
     content = path.read_bytes()
     if not is_whole(path, content):
         raise ValueError("its bytes are not those that were written")
@@ -139,21 +158,25 @@ def _whole(path: Path) -> pa.Table:
     groups = (file.metadata.row_group(i) for i in range(file.num_row_groups))
     if sum(group.total_byte_size for group in groups) > LARGEST:
         raise ValueError(f"it would fill more than {LARGEST // 2**30} GiB of memory")
-    return file.read(use_threads=False)
+    _refuse_other_version(file.schema_arrow)
+    there = {*file.schema_arrow.names}
+    if not {"trial", "status"} <= there:
+        raise ValueError("it has no columns `trial` and `status`")
+    wanted = [column for column in COLUMNS if column.name in columns or not columns]
+    names = [c.name for c in wanted if c.name in there] if _written(path) else None
+    table = file.read(names, use_threads=False)  # whole, where only reading shows damage
+    schema = pa.schema([SCHEMA.field(column.name) for column in wanted], SCHEMA.metadata)
+    if table.schema.equals(schema):
+        return table
+    return pa.table([_column(table, column) for column in wanted], schema=schema)
 
 
-def _checked(table: pa.Table) -> pa.Table:
-    version = (table.schema.metadata or {}).get(b"rulesweep.table", b"none").decode()
+def _refuse_other_version(schema: pa.Schema) -> None:
+    version = (schema.metadata or {}).get(b"rulesweep.table", b"none").decode()
     if version != str(TABLE_VERSION):
         newer = version.isdigit() and int(version) > TABLE_VERSION
         kind = NewerError if newer else ValueError
         raise kind(f"table version {version}, this rulesweep reads {TABLE_VERSION}")
-    if table.schema.equals(SCHEMA):
-        return table
-    if not {"trial", "status"} <= set(table.column_names):
-        raise ValueError("it has no columns `trial` and `status`")
-    columns = {column.name: _column(table, column) for column in COLUMNS}
-    return pa.table(columns, schema=SCHEMA)
 
 
 def _column(table: pa.Table, column: Column) -> pa.ChunkedArray | pa.Array:

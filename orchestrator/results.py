@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from orchestrator.columns import SCHEMA, named
 from orchestrator.mirror import opened
@@ -60,48 +61,47 @@ def planned(table: pa.Table, study_id: str) -> list[int]:
 
     A row planned before its rate was known gives way to the row that names the trial.
     """
-    wanted = [
-        row
-        for row, (status, study) in enumerate(
-            zip(table["status"].to_pylist(), table["study_id"].to_pylist(), strict=True)
-        )
-        if status == "pending" and study == study_id
-    ]
-    slots = zip(*(table[name].to_pylist() for name in SLOT), strict=True)
-    keys, trials_of, chosen = list(slots), table["trial"].to_pylist(), {}
-    for row in wanted:
-        if keys[row] not in chosen or trials_of[row] is not None:
-            chosen[keys[row]] = row
+    own = pc.equal(table["study_id"], study_id)
+    wanted = pc.indices_nonzero(pc.and_(own, pc.equal(table["status"], "pending")))
+    plans = table.select(("trial", *SLOT)).take(wanted)
+    slots = zip(*(plans[name].to_pylist() for name in SLOT), strict=True)
+    chosen: dict[tuple[Any, ...], int] = {}
+    for row, trial, slot in zip(wanted.to_pylist(), plans["trial"].to_pylist(), slots, strict=True):
+        if slot not in chosen or trial is not None:
+            chosen[slot] = row
     return list(chosen.values())
 
 
-def trials(run: str | Path) -> pa.Table:
+def trials(run: str | Path, columns: Sequence[str] = ()) -> pa.Table:
     """The trial table of a run, in a folder or at a URI: a row a network of its current study.
 
     Networks that are planned but not trained have status pending and null results. Neither
-    torch nor the study's code is needed.
+    torch nor the study's code is needed. With `columns` only these are read, which is faster.
 
     Raises:
         StoreError: no run folder.
     """
-    folder = opened(run)
-    table, content = merged(read_run(folder)), current(folder)
+    folder, names = opened(run), columns or SCHEMA.names
+    needed = {"trial", "status", "study_id", *SLOT, *names}
+    table, content = merged(read_run(folder, needed)), current(folder)
     rows = in_order(planned(table, str(content["study_id"])), table, content)
-    results = newest(table)
-    ids = table["trial"].to_pylist()
-    found = pa.array([results.get(ids[row]) for row in rows], pa.int64())
-    plan, result = table.take(pa.array(rows, pa.int64())), table.take(found)
-    columns = {name: plan[name] for name in named("coordinate", "plan")}
-    columns |= {name: result[name] for name in named("result", "provenance")}
-    columns["status"] = columns["status"].fill_null("pending")
-    return pa.table([columns[name] for name in SCHEMA.names], schema=SCHEMA)
+    plan, results = table.take(pa.array(rows, pa.int64())), newest(table)
+    found = pa.array([results.get(trial) for trial in plan["trial"].to_pylist()], pa.int64())
+    result, why = table.take(found), named("coordinate", "plan")
+    values = {name: (plan if name in why else result)[name] for name in names}
+    if "status" in values:
+        values["status"] = values["status"].fill_null("pending")
+    return pa.table(values, schema=pa.schema(map(SCHEMA.field, names), SCHEMA.metadata))
 
 
-def every_result(run: str | Path) -> pa.Table:
-    """The newest result of every trial in the folder, whatever study wanted it."""
+def every_result(run: str | Path, columns: Sequence[str] = ()) -> pa.Table:
+    """The newest result of every trial in the folder, whatever study wanted it.
+
+    With `columns` these and the trials' ids and statuses only.
+    """
     folder = opened(run)
     current(folder)
-    table = merged(read_run(folder))
+    table = merged(read_run(folder, {"trial", "status", *columns} if columns else ()))
     return table.take(pa.array(list(newest(table).values()), pa.int64()))
 
 

@@ -66,7 +66,7 @@ def share(grid: Grid, shard: Shard) -> Grid:
 
 
 def _cost(group: Sequence[Campaign]) -> float:
-    return sum(wanted.trial.cell.cost for campaign in group for wanted in campaign.outline())
+    return sum(cell.cost * number for campaign in group for cell, _, number in campaign.sizes)
 
 
 def _groups(found: Sequence[Campaign]) -> list[list[Campaign]]:

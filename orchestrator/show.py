@@ -133,7 +133,7 @@ def status(run: Path, *, failed: bool, name: str) -> Iterator[RenderableType]:
     `name` is what the user calls the run.
     """
     content = current(run)
-    rows: Rows = trials(run).to_pylist()
+    rows: Rows = trials(run, STATUS).to_pylist()
     counts = Counter((row["label"], row["phase"], row["status"]) for row in rows)
     statuses = ("ok", "diverged", "failed", "pending")
     kinds = dict.fromkeys((row["label"], row["phase"]) for row in rows)
@@ -153,7 +153,7 @@ def status(run: Path, *, failed: bool, name: str) -> Iterator[RenderableType]:
     if begun:
         yield Text(f"{begun} shards have begun; when all are done: rulesweep merge {name}")
     wanted = {row["trial"] for row in rows}
-    others = sum(trial not in wanted for trial in every_result(run)["trial"].to_pylist())
+    others = sum(trial not in wanted for trial in every_result(run, ["trial"])["trial"].to_pylist())
     if others:
         yield Text(f"{others} more results in the folder belong to no trial of the current study")
 
@@ -177,6 +177,10 @@ def _rates(rows: Rows) -> Iterator[RenderableType]:
 
 
 CELL = ("label", "dataset", "depth", "width", "activation", "residual")
+
+
+STATUS = ("trial", "phase", "status", "error", *CELL, "lr", "lr_low", "lr_high")
+"""What `status` reads of the table."""
 
 
 def _flag(value: object) -> object:

@@ -6,6 +6,7 @@ What readers see is in `results`, and can be had from here.
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -44,7 +45,10 @@ __all__ = [
 ]
 
 PARTS = 64
-"""Parts in a folder above which a starting run merges them into one."""
+"""Small parts in a folder, above which its driver merges them into one."""
+
+SMALL = 4096
+"""Rows of a part, below which it is small: readers need as long to open it as to read it."""
 
 ANSWER = (
     "status",
@@ -55,6 +59,12 @@ ANSWER = (
     "source",
 )
 """What a run needs to know of a finished network: what chooses, and whose code trained it."""
+
+PLAN = ("trial", *SLOT)
+"""What a plan row says that a study wants: a network, and what for."""
+
+READ = ("hyperparameters", "study_id", *PLAN, *ANSWER)
+"""The columns that a run needs of what is in the table."""
 
 
 class Store:
@@ -72,34 +82,34 @@ class Store:
         self.mirror = mirror
         self._desk = run if mirror is None else mirror.unsent  # where files are written
         self._table = self._desk / "shards" / shard if shard else self._desk
-        parts = read_parts(self.folder, owner=owner)
-        others = (folder for folder in (run, *shard_folders(run)) if folder != self.folder)
-        table = merged([*(part for other in others for part in read_parts(other)), *parts])
+        parts = read_parts(self.folder, owner=owner, columns=READ)
+        others = [folder for folder in (run, *shard_folders(run)) if folder != self.folder]
+        read = [part for other in others for part in read_parts(other, columns=READ)]
+        table = merged([*read, *parts])
         self._next = 1 + last_number(self.folder)
         self.answers = self._answers(table)
-        self.asked = _asked(table)
-        self._planned = _plan_keys(table.filter(pc.equal(table["status"], "pending")))
+        plans = table.filter(pc.equal(table["status"], "pending"))
+        self.asked, self.planned = _asked(plans), _planned(plans)
         self._loan: Loan | None = None
-        if owner and len(parts) > PARTS:
-            self._compact(merged(parts), [path for path, _ in parts])
+        self._small: list[tuple[Path, pa.Table]] = []  # written since, to be merged
+        if owner and sum(part.num_rows < SMALL for _, part in parts) > PARTS:
+            self._merge(read_parts(self.folder))  # all, for the newest of a trial's rows counts
 
     def append(self, table: pa.Table) -> None:
         """Put rows on the disk; when this returns they are there to stay."""
-        write_part(self._table, self._next, table)
+        name = write_part(self._table, self._next, table).name
         if self.mirror is not None:
             self.mirror.send()
         self._next += 1
+        if table.num_rows < SMALL:
+            self._small.append((self.folder / "trials" / name, table))
+        if len(self._small) > PARTS:
+            self._merge(self._small)
 
-    def plan(self, rows: Sequence[Mapping[str, Any]]) -> None:
-        """Write down what a study wants, but for what it is known to want already."""
-        table = table_of(rows)
-        keys = [
-            (row["study_id"], row.get("trial"), *(row.get(name) for name in SLOT)) for row in rows
-        ]
-        fresh = [place for place, key in enumerate(keys) if key not in self._planned]
-        if fresh:
-            self.append(table.take(pa.array(fresh, pa.int64())))
-            self._planned.update(keys)
+    def plan(self, study_id: str, rows: Mapping[tuple[Any, ...], Mapping[str, Any]]) -> None:
+        """Write down what a study wants: rows by their values of `PLAN`."""
+        self.append(table_of([*rows.values()]))
+        self.planned[study_id].update(rows)
 
     def add(self, results: pa.Table) -> None:
         """Write down what training gave, weights before their rows, then know it."""
@@ -143,30 +153,40 @@ class Store:
         part = table.select(ANSWER).take(pa.array(list(rows.values()), pa.int64())).to_pylist()
         return dict(zip(rows, part, strict=True))
 
-    def _compact(self, table: pa.Table, old: list[Path]) -> None:
+    def _merge(self, parts: Sequence[tuple[Path, pa.Table]]) -> None:
+        """Put the rows of parts into one of their own, and then delete them."""
+        table = merged(parts)
         rows = sorted({*newest(table).values(), *_plan_rows(table)})
+        self._small = []
         self.append(table.take(pa.array(rows, pa.int64())))
-        for path in old:
-            path.unlink() if self.mirror is None else self.mirror.drop(path)
+        if self.mirror is not None:
+            self.mirror.drop(*(path for path, _ in parts))
+        else:
+            for path, _ in parts:
+                path.unlink(missing_ok=True)
 
 
 def _plan_rows(table: pa.Table) -> list[int]:
     return [row for row, status in enumerate(table["status"].to_pylist()) if status == "pending"]
 
 
-def _plan_keys(table: pa.Table) -> set[tuple[Any, ...]]:
-    columns = (table[name].to_pylist() for name in ("study_id", "trial", *SLOT))
-    return set(zip(*columns, strict=True))
+def _planned(plans: pa.Table) -> defaultdict[str, set[tuple[Any, ...]]]:
+    """By study, the values of `PLAN` in its plan rows."""
+    found: defaultdict[str, set[tuple[Any, ...]]] = defaultdict(set)
+    for study_id in plans["study_id"].unique().to_pylist():
+        own = plans.filter(pc.equal(plans["study_id"], study_id))
+        found[study_id] = set(zip(*(own[name].to_pylist() for name in PLAN), strict=True))
+    return found
 
 
-def _asked(table: pa.Table) -> dict[str, dict[int, list[dict[str, float]]]]:
+def _asked(plans: pa.Table) -> dict[str, dict[int, list[dict[str, float]]]]:
     """The points that each campaign asked in each round, in their order."""
-    names = ("campaign", "round", "point", "hyperparameters")
-    plan = table.take(pa.array(_plan_rows(table), pa.int64()))
+    told = plans.filter(pc.and_(plans["point"].is_valid(), plans["hyperparameters"].is_valid()))
+    points = told.group_by(["campaign", "round", "point"], use_threads=False)
+    each = points.aggregate([("hyperparameters", "last")])
     found: dict[str, dict[int, dict[int, dict[str, float]]]] = {}
-    for campaign, round_, point, values in zip(*(plan[n].to_pylist() for n in names), strict=True):
-        if point is not None and values is not None:
-            found.setdefault(campaign, {}).setdefault(round_, {})[point] = json.loads(values)
+    for campaign, round_, point, values in zip(*(c.to_pylist() for c in each), strict=True):
+        found.setdefault(campaign, {}).setdefault(round_, {})[point] = json.loads(values)
     return {
         campaign: {round_: [points[i] for i in sorted(points)] for round_, points in rounds.items()}
         for campaign, rounds in found.items()

@@ -17,6 +17,7 @@ from orchestrator.campaign import Answer, Campaign, Wanted, campaigns
 from orchestrator.columns import SCHEMA, from_blob, notes_of, table_of
 from orchestrator.grid import Grid
 from orchestrator.pack_limit import most
+from orchestrator.plan_rows import PlanRows
 from orchestrator.store import Store
 from orchestrator.trial import Pack, Trial
 from rules.pack_size import in_groups
@@ -73,7 +74,8 @@ class Pump:
         revision: str = "",
         limits: Limits = NO_LIMITS,
     ) -> None:
-        self.grid, self.store, self.study_id = grid, store, study_id
+        self.grid, self.store = grid, store
+        self.plans = PlanRows(grid.study, study_id, store)
         self.replicas = grid.study.resources.replicas
         self.workers, self.revision, self.limits = 1, revision, limits
         self._began = monotonic()
@@ -92,11 +94,8 @@ class Pump:
         self._flying: set[str] = set()  # ids of trials that are queued or out
         self._out = 0  # packs out
         self._kills: Counter[str] = Counter()
-        self._plans: list[dict[str, Any]] = []
         self._waiting: dict[str, list[tuple[Live, Wanted]]] = {}
-        self._live = 0
-        for campaign in campaigns(grid):
-            self._start(campaign)
+        self._start(campaigns(grid))
 
     @property
     def finished(self) -> bool:
@@ -122,7 +121,7 @@ class Pump:
 
     def take(self) -> Pack | None:
         """The next pack, costliest first; None while every campaign waits, or when closed."""
-        self.write_plans()
+        self.plans.write()
         if not self._queue or self.closed:
             return None
         self._split()
@@ -150,15 +149,14 @@ class Pump:
         self._answered(ids)
         self.observe(Finished(pack, phase, statuses, errors, seconds, tuple(notes)))
 
-    def _start(self, campaign: Campaign) -> None:
-        outline = campaign.outline()
-        self._plans += (self._plan_row(campaign, wanted, known=False) for wanted in outline)
-        self.totals.update((w.trial.cell.rule.label, w.phase) for w in outline)
-        for wanted in outline:
-            self.work[wanted.trial.cell.rule.label] += int(wanted.trial.cell.cost)
-        self._live += 1
-        live = Live(campaign, campaign.run(self.store.asked.get(campaign.id, {})))
-        self._advance(live, None)
+    def _start(self, wanted: Sequence[Campaign]) -> None:
+        for cell, phase, number in (size for campaign in wanted for size in campaign.sizes):
+            self.totals[cell.rule.label, phase] += number
+            self.work[cell.rule.label] += number * int(cell.cost)
+        self.plans.outline(wanted)
+        self._live = len(wanted)
+        for campaign in wanted:
+            self._advance(Live(campaign, campaign.run(self.store.asked.get(campaign.id, {}))), None)
 
     def _advance(self, live: Live, answers: Sequence[Answer] | None) -> None:
         """Move a campaign on for as long as the table answers what it wants."""
@@ -170,17 +168,22 @@ class Pump:
                 if live.wanted[0].phase == "tune":
                     self.stopped.append(live.wanted[0].trial.cell.rule.label)
                 return
-            self._plans += (self._plan_row(live.campaign, w, known=True) for w in live.wanted)
-            self.borrowed += self.store.borrow(w.trial.id for w in live.wanted)
-            known = self.store.answers
-            for wanted in live.wanted:
-                if wanted.trial.id in known:
-                    self._serve(wanted, known[wanted.trial.id])
-            live.missing = {w.trial.id for w in live.wanted if w.trial.id not in known}
+            self._ask_table(live)
             if live.missing:
                 self._enqueue(live)
                 return
-            answers = [known[w.trial.id] for w in live.wanted]
+            answers = [self.store.answers[w.trial.id] for w in live.wanted]
+
+    def _ask_table(self, live: Live) -> None:
+        """Plan what a campaign wants, count what the table knows of it, find what is missing."""
+        self.borrowed += self.store.borrow(w.trial.id for w in live.wanted)
+        known, live.missing = self.store.answers, set()
+        for wanted in live.wanted:
+            self.plans.note(live.campaign, wanted, known=True)
+            if wanted.trial.id in known:
+                self._serve(wanted, known[wanted.trial.id])
+            else:
+                live.missing.add(wanted.trial.id)
 
     def _enqueue(self, live: Live) -> None:
         cells: dict[str, list[Trial]] = {}
@@ -256,31 +259,6 @@ class Pump:
         cell = wanted.trial.cell
         self.counts[cell.rule.label, wanted.phase, status] += 1
         self.worked[cell.rule.label] += int(cell.cost)
-
-    def _plan_row(self, campaign: Campaign, wanted: Wanted, *, known: bool) -> dict[str, Any]:
-        cell = wanted.trial.cell
-        rate = {name: (low, high) for name, low, high in cell.rule.space}.get("lr", (None, None))
-        row = wanted.trial.coordinates | {
-            "study": self.grid.study.name,
-            "study_id": self.study_id,
-            "campaign": campaign.id,
-            "phase": wanted.phase,
-            "round": wanted.round,
-            "point": wanted.point,
-            "parameter_target": wanted.target,
-            "label": cell.rule.label,
-            "lr_low": rate[0],
-            "lr_high": rate[1],
-            "choose": self.grid.study.search.choose,
-            "status": "pending",
-        }
-        return row if known else row | {"trial": None, "lr": None, "hyperparameters": None}
-
-    def write_plans(self) -> None:
-        """Put what is wanted, and why, on the disk: before it trains."""
-        if self._plans:
-            self.store.plan(self._plans)
-            self._plans = []
 
 
 def run_inline(pump: Pump, train_pack: Callable[[dict[str, Any]], bytes]) -> None:

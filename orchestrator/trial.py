@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 from orchestrator.cell import Cell, canonical, cell_from, hashed, short_hash
@@ -18,7 +18,13 @@ QUOTED_TUNING = canonical("tuning")
 
 def rounded(point: Mapping[str, float]) -> Point:
     """The point in six significant digits: what is trained is exactly what is written down."""
-    return {name: float(f"{value:.6g}") for name, value in sorted(point.items())}
+    return {name: float(f"{value:.6g}") + 0.0 for name, value in sorted(point.items())}  # -0 is 0
+
+
+@lru_cache(maxsize=1024)
+def _quoted(point: tuple[tuple[str, float], ...]) -> str:
+    """A point in its networks' ids, as JSON; many of them have the same."""
+    return canonical(point)
 
 
 @dataclass(frozen=True)
@@ -35,7 +41,8 @@ class Trial:
     def id(self) -> str:
         """A hash of everything that changes its row, and of nothing else."""
         content, measure = self.cell.quoted
-        own = canonical([[self.init_seed, self.feedback_seed], self.point])[1:-1]
+        feedback = "null" if self.feedback_seed is None else self.feedback_seed
+        own = f"[{self.init_seed},{feedback}],{_quoted(self.point)}"
         return hashed(f"[{content},{own},{QUOTED_TUNING if self.tuning else measure}]")
 
     @property
@@ -59,9 +66,22 @@ def trial_of(
     cell: Cell, seeds: tuple[int, int], point: Mapping[str, float], *, tuning: bool
 ) -> Trial:
     """The trial of a cell at a point; a rule that draws nothing drops the feedback seed."""
-    init, feedback = seeds
-    values = rounded(point)
-    return Trial(cell, init, feedback if cell.rule.draws else None, tuple(values.items()), tuning)
+    [trial] = trials_of(cell, [seeds], point, tuning=tuning)
+    return trial
+
+
+def trials_of(
+    cell: Cell, seeds: Iterable[tuple[int, int]], point: Mapping[str, float], *, tuning: bool
+) -> list[Trial]:
+    """The trials of a cell at a point, each once."""
+    values = tuple(rounded(point).items())
+    return [Trial(cell, *own, values, tuning) for own in own_seeds(cell, seeds)]
+
+
+def own_seeds(cell: Cell, seeds: Iterable[tuple[int, int]]) -> list[tuple[int, int | None]]:
+    """What seeds say to a cell's networks: without feedback, several may say the same."""
+    draws = cell.rule.draws
+    return [*dict.fromkeys((init, feedback if draws else None) for init, feedback in seeds)]
 
 
 @dataclass(frozen=True)

@@ -113,10 +113,8 @@ def test_a_run_folder_gives_one_row_a_wanted_network(tmp_path, make_rows, change
     rows = make_rows(labels=["bp"], depths=[2], seeds=2)
     plans = [{**row, **change.pending(row)} | {"lr": row["lr"]} for row in rows]
     writer = store.Store(tmp_path)
-    names = store.named("coordinate", "plan")
-    writer.plan(
-        [{name: plan.get(name) for name in names} | {"status": "pending"} for plan in plans]
-    )
+    names = [*store.named("coordinate", "plan"), "status"]
+    writer.append(table_of([{name: plan.get(name) for name in names} for plan in plans]))
     writer.add(table_of(rows[:-1]))
     (tmp_path / "resolved.json").write_text(json.dumps({"study_id": "s1"}))
     df = load_trials(tmp_path)

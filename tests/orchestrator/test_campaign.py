@@ -151,6 +151,10 @@ def test_the_outline_counts_what_a_campaign_comes_to_want(small):
         outline = Counter((w.phase, w.round, w.point) for w in campaign.outline())
         assert kinds.total() == outline.total()
         assert kinds["evaluate", None, None] == outline["evaluate", None, None]
+        sizes = Counter()
+        for cell, phase, number in campaign.sizes:
+            sizes[cell.content, phase] += number
+        assert sizes == Counter((w.trial.cell.content, w.phase) for w in wanted)
 
 
 def test_the_rounds_asked_of_a_campaign_do_not_change_its_name(small):

@@ -2,6 +2,7 @@ import json
 import math
 import shutil
 from pathlib import Path
+from threading import Thread
 
 import pyarrow as pa
 import pyarrow.csv as pacsv
@@ -23,6 +24,11 @@ def copy(finished, tmp_path):
 
 def parts(folder):
     return sorted((folder / "trials").glob("part-*.parquet"))
+
+
+def results_of(folder):
+    """The parts that hold results."""
+    return [p for p in parts(folder) if pq.read_table(p)["status"][0].as_py() != "pending"]
 
 
 def result(trial, loss, status="ok"):
@@ -199,6 +205,80 @@ def test_a_few_parts_are_left_as_they_are(copy):
     before = parts(copy)
     Store(copy, owner=True)
     assert parts(copy) == before
+
+
+def test_a_run_merges_its_small_parts_as_it_goes(small, train, table, monkeypatch, tmp_path):
+    train(small(), usual := tmp_path / "usual")
+    written = len(parts(usual))
+    monkeypatch.setattr("orchestrator.store.PARTS", 3)
+    train(small(), merged := tmp_path / "merged")
+    assert len(parts(merged)) <= 3 < written
+    assert table(merged) == table(usual)
+    before = parts(merged)
+    assert run(small(), merged, inline=True).trained == 0
+    assert parts(merged) == before
+
+
+def test_the_newest_result_counts_also_where_it_stands_in_a_large_part(tmp_path, monkeypatch):
+    monkeypatch.setattr("orchestrator.store.SMALL", 2)
+    for rows in ([result("a", 1.0, "failed")], [result("a", 2.0), result("b", 3.0)]):
+        added(tmp_path, *rows)
+    added(tmp_path, result("c", 4.0))
+    monkeypatch.setattr("orchestrator.store.PARTS", 1)
+    Store(tmp_path, owner=True)
+    assert len(parts(tmp_path)) < 3
+    assert Store(tmp_path).answers["a"]["status"] == "ok"
+
+
+def test_a_large_part_is_never_merged(tmp_path, monkeypatch):
+    monkeypatch.setattr("orchestrator.store.PARTS", 3)
+    monkeypatch.setattr("orchestrator.store.SMALL", 2)
+    store = Store(tmp_path)
+    for i in range(8):
+        store.add(table_of([result(f"{i} {j}", 1.0) for j in range(2)]))
+    assert len(parts(tmp_path)) == 8
+
+
+def test_a_reader_sees_every_row_while_parts_are_merged(tmp_path, monkeypatch):
+    monkeypatch.setattr("orchestrator.store.PARTS", 2)
+    (tmp_path / "resolved.json").write_text('{"study_id": "any"}')
+    written = [0]
+
+    def write():
+        store = Store(tmp_path)
+        for i in range(150):
+            store.add(table_of([result(str(i), float(i))]))
+            written[0] = i + 1
+
+    writer = Thread(target=write)
+    writer.start()
+    readings = 0
+    while writer.is_alive() or not readings:
+        least, found = written[0], every_result(tmp_path)
+        assert found.num_rows >= least
+        assert {*found["trial"].to_pylist()} == {str(i) for i in range(found.num_rows)}
+        readings += 1
+    writer.join()
+    assert every_result(tmp_path).num_rows == 150
+
+
+def test_some_columns_of_the_table_are_those_of_the_whole(finished):
+    some = ["test_accuracy", "status", "alignment", "lr"]
+    assert trials(finished, some).equals(trials(finished).select(some))
+    whole = every_result(finished).select(["trial", "test_loss"])
+    assert every_result(finished, ["test_loss"]).select(["trial", "test_loss"]).equals(whole)
+
+
+def test_damage_is_seen_in_every_column_of_a_part_that_does_not_tell_its_hash(copy, small, table):
+    before, path = table(copy), results_of(copy)[0]
+    content = bytearray(path.read_bytes())
+    chunk = pq.ParquetFile(path).metadata.row_group(0).column(SCHEMA.get_field_index("test_loss"))
+    content[chunk.data_page_offset : chunk.data_page_offset + 8] = b"\xff" * 8
+    path.write_bytes(content)
+    path.rename(path.with_name("-".join(path.stem.split("-")[:2]) + ".parquet"))
+    assert run(small(), copy, inline=True).trained > 0
+    assert len(list((copy / "damaged").iterdir())) == 1
+    assert table(copy) == before
 
 
 def test_what_is_wanted_and_not_trained_is_pending(small, tmp_path, train, table):

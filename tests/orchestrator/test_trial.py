@@ -230,6 +230,21 @@ packs = st.builds(
 
 
 @given(packs)
+def test_an_id_is_the_hash_of_all_that_changes_the_row(pack):
+    for trial in pack.trials:
+        seeds = [trial.init_seed, trial.feedback_seed]
+        measured = "tuning" if trial.tuning else asdict(trial.cell.measure)
+        payload = [trial.cell.content, seeds, trial.point, measured]
+        text = json.dumps(payload, sort_keys=True, separators=(",", ":"))
+        assert trial.id == hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def test_zero_has_no_sign_in_a_point():
+    assert str(rounded({"momentum": -0.0})) == "{'momentum': 0.0}"
+    assert evaluated(momentum=-0.0).id == evaluated(momentum=0.0).id
+
+
+@given(packs)
 def test_packs_and_cells_survive_the_way_through_json(pack):
     again = pack_from(json.loads(json.dumps(pack.as_dict())))
     assert again == pack

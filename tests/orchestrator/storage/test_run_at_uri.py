@@ -120,6 +120,17 @@ def test_parts_are_merged_in_the_storage_and_dropped_in_every_mirror(
     assert {f"trials/{path.name}" for path in (mirror / "trials").iterdir()} == set(names(uri))
 
 
+def test_small_parts_are_merged_in_the_storage_while_a_run_goes_on(
+    small, uri, table, finished, monkeypatch
+):
+    monkeypatch.setattr(store, "PARTS", 3)
+    result = run(small(), uri, inline=True)
+    kept = set(names(uri))
+    assert 1 <= len(kept) <= 3
+    assert {f"trials/{path.name}" for path in (result.folder / "trials").iterdir()} == kept
+    assert table(uri) == table(finished)
+
+
 def damaged(path):
     content = bytearray(path.read_bytes())
     content[len(content) // 2] ^= 1
