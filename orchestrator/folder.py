@@ -10,7 +10,7 @@ import platform
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
@@ -141,11 +141,22 @@ def describe(
         "cells": cells,
         "sources": sources(grid),
     }
-    write_text(folder / "resolved.json", json.dumps(resolved, indent=1) + "\n")
+    write_text(folder / "resolved.json", _in_lines(resolved))
     write_text(folder / "environment.json", json.dumps(environment(), indent=1) + "\n")
     if mirror is not None:
         mirror.set_aside()
         mirror.publish(*TEXTS)
+
+
+def _in_lines(content: Mapping[str, Any]) -> str:
+    """JSON with a line for every entry of a list: a cell a line."""
+
+    def told(value: Any) -> str:
+        if not isinstance(value, list):
+            return json.dumps(value)
+        return "[\n  " + ",\n  ".join(map(json.dumps, value)) + "\n ]"
+
+    return "{\n " + ",\n ".join(f"{json.dumps(k)}: {told(v)}" for k, v in content.items()) + "\n}\n"
 
 
 def sources(grid: Grid) -> dict[str, list[dict[str, str]]]:

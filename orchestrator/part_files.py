@@ -87,23 +87,21 @@ def read_parts(
     read: dict[Path, pa.Table | None] = {}  # None: not to be read
     while True:
         paths = sorted((folder / "trials").glob("part-*.parquet"))
-        try:
-            for path in paths:
-                if path not in read:
-                    read[path] = _read(path, columns, owner=owner)
-        except FileNotFoundError:  # its owner has just merged it into another
-            continue
-        for path in (folder / "trials").glob(".part-*.tmp") if owner else ():
-            _set_aside(path)
-        return [(path, table) for path in paths if (table := read[path]) is not None]
+        read |= {path: _read(path, columns, owner=owner) for path in paths if path not in read}
+        if all(map(os.path.lexists, paths)):  # none was merged into another meanwhile
+            break
+    for path in (folder / "trials").glob(".part-*.tmp") if owner else ():
+        _set_aside(path)
+    return [(path, table) for path in paths if (table := read[path]) is not None]
 
 
 def _read(path: Path, columns: Collection[str], *, owner: bool) -> pa.Table | None:
+    """A part, or nothing where it is damaged, or gone by now."""
     try:
         return _whole(path, columns)
-    except FileNotFoundError:
-        raise
     except (pa.ArrowException, OSError, ValueError) as error:
+        if not os.path.lexists(path):
+            return None
         reason = str(error).partition("\n")[0]
         if owner and isinstance(error, NewerError):
             raise StoreError(f"{path}: {reason}; run the study with that one") from error

@@ -269,6 +269,17 @@ def test_some_columns_of_the_table_are_those_of_the_whole(finished):
     assert every_result(finished, ["test_loss"]).select(["trial", "test_loss"]).equals(whole)
 
 
+def test_a_part_that_is_a_link_to_nowhere_is_set_aside(copy, small, table, capsys):
+    before, [path, *_] = table(copy), results_of(copy)
+    path.unlink()
+    path.symlink_to("nowhere.parquet")
+    assert len(table(copy)) == len(before)
+    assert f"{path} cannot be read, it is left out" in capsys.readouterr().err
+    assert run(small(), copy, inline=True).trained > 0
+    assert (copy / "damaged" / path.name).is_symlink()
+    assert table(copy) == before
+
+
 def test_damage_is_seen_in_every_column_of_a_part_that_does_not_tell_its_hash(copy, small, table):
     before, path = table(copy), results_of(copy)[0]
     content = bytearray(path.read_bytes())
