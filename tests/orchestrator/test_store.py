@@ -10,7 +10,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from orchestrator import run, verify
+from orchestrator.campaign import campaigns
 from orchestrator.columns import COLUMNS, SCHEMA, from_blob, named, table_of, to_blob
+from orchestrator.grid import expand
+from orchestrator.row_order import AXES
 from orchestrator.store import Store, StoreError, every_result, export, trials
 
 GOLDEN = Path(__file__).with_name("data") / "table_v1.parquet"
@@ -310,6 +313,20 @@ def test_a_plan_row_gives_way_once_its_rate_is_known(finished):
     assert len(rows) == 4 * (6 + 2)
     assert all(row["lr"] is not None and row["trial"] is not None for row in rows)
     assert len({(r["trial"], r["label"]) for r in rows}) == len(rows)
+
+
+def test_rows_stand_in_the_order_of_the_study_whoever_wrote_them(finished, small, tmp_path):
+    wanted = [w for campaign in campaigns(expand(small())) for w in campaign.outline()]
+    order = [
+        (*w.trial.cell.place, w.phase, w.round, w.point, w.trial.init_seed, w.trial.feedback_seed)
+        for w in wanted
+    ]
+    columns = ["label", *AXES, "phase", "round", "point", "init_seed", "feedback_seed"]
+    assert [tuple(row.values()) for row in trials(finished, columns).to_pylist()] == order
+    rows = pa.concat_tables(pq.read_table(path) for path in parts(finished))
+    Store(tmp_path).append(rows.take(list(range(rows.num_rows))[::-1]))
+    shutil.copy(finished / "resolved.json", tmp_path)
+    assert trials(tmp_path).equals(trials(finished))
 
 
 def test_an_exported_parquet_file_is_the_table(finished, tmp_path):
