@@ -44,7 +44,7 @@ def draw_all(
 ) -> list[Path]:
     """Draw the run's figures into `out`, by default its folder `figures`; the paths written.
 
-    Each path is told as soon as it is written.
+    The paths of a figure are told as soon as it is saved.
 
     A figure is drawn where the table has something for it. An incomplete table is drawn as far
     as it goes, and every caption says how much is missing. Figures that were drawn there before,

@@ -6,7 +6,9 @@ import tempfile
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
+from math import prod
 from pathlib import Path
+from typing import Any
 
 from analysis.trials import load_trials
 from benchmarks.numbers import Number, number
@@ -24,9 +26,9 @@ from orchestrator.trial import Trial
 from orchestrator.worker import Worker
 
 RULES = ["bp", "fa", "dfa", "kp", "sdil"]
-SEARCH = {"lr": {"low": 0.003, "high": 0.3}, "rounds": 2, "points": 8, "seeds": 5}
+SEARCH: dict[str, Any] = {"lr": {"low": 0.003, "high": 0.3}, "rounds": 2, "points": 8, "seeds": 5}
 SEEDS = 20
-A_CELL = 2 * 8 * 5 + SEEDS
+A_CELL = prod(SEARCH[name] for name in ("rounds", "points", "seeds")) + SEEDS
 """Networks of a cell: those that it is tuned with, and those that report."""
 
 

@@ -16,7 +16,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, library
 
 from rules.optimizer import Scales
 from rules.streams import Streams
@@ -152,7 +152,7 @@ class CalledBack(Streams):
         return torch.zeros((self.keys.shape[0], *shape), dtype=self.dtype, device=self.device)
 
 
-@torch.library.custom_op("rules::normal", mutates_args=())
+@library.custom_op("rules::normal", mutates_args=())
 def normal(
     seeds: Tensor,
     purpose: str,

@@ -42,6 +42,20 @@ def test_every_figure_is_drawn_again_and_what_a_smaller_study_lacks_goes(tmp_pat
     assert "accuracy_vs_depth.png" in written
 
 
+def test_a_figure_is_told_before_the_next_one_is_drawn(tmp_path):
+    run(study_from(STUDY), tmp_path, inline=True)
+    there = []  # figures in the folder whenever one was told
+
+    def tell(path):
+        if path.suffix == ".png":
+            assert path.is_file()
+            there.append(len(list(path.parent.glob("*.png"))))
+
+    draw_all(tmp_path, tell=tell)
+    assert there == list(range(1, len(there) + 1))
+    assert len(there) > 2
+
+
 @pytest.mark.parametrize("text", ["", "{", "[1]", '{"../outside.csv": "0"}', '{"a.png": 3}', "{}"])
 def test_a_list_that_is_damaged_deletes_nothing(tmp_path, text):
     folder = tmp_path / "figures"
